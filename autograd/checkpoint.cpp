@@ -19,7 +19,7 @@ std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>(const std
     }
   }
   check(!outputs.empty(), "checkpoint: the function has no outputs");
-  // f may use leaves that are no inputs: the anchor sees to it that the backward comes here.
+  // f may use leaves that are not inputs: the anchor makes sure that the backward reaches this node.
   std::vector<Tensor> sources = inputs;
   sources.push_back(require_grad(empty({})));
   std::vector<Saved> saved;

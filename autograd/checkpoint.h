@@ -8,12 +8,14 @@
 
 namespace isonorm {
 
-// f(inputs), of which nothing is kept for the backward but the inputs: when a gradient arrives, f runs once more, is
-// recorded, and the backward passes it, on to the inputs and to whatever leaves f uses. f sees the default generator as
-// it was, so that it draws the same numbers; it must compute the same from the same inputs, and change nothing else
-// (running statistics would change twice). Undefined inputs stay so. Outputs are of floating dtypes. While gradients
-// are off it is f(inputs). Throws where the second run gives another number of outputs or another shape, and where an
-// input was changed in place before it.
+// Returns f(inputs) and saves only the inputs for the backward. When a gradient arrives, f runs again and is recorded
+// this time; the backward continues through it to the inputs and to the leaves that f uses.
+//
+// Both runs start with the default generator in the same state, so they draw the same random numbers. f must compute
+// the same outputs from the same inputs and must have no side effects (running statistics would be updated twice).
+// Undefined inputs are passed on undefined. Outputs must be floating. Under NoGrad this is just f(inputs). Throws if
+// the second run gives another number of outputs, another shape or another dtype, or if an input was changed in place
+// before it.
 std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& f,
                                const std::vector<Tensor>& inputs);
 Tensor checkpoint(const std::function<Tensor(const Tensor&)>& f, const Tensor& x);

@@ -18,7 +18,7 @@ std::vector<std::vector<double>> values_of(const std::vector<Tensor>& tensors) {
   return values;
 }
 
-// Bitwise but for the sign of zero; NaN equals NaN.
+// Equal values; NaN equals NaN.
 bool are_same(const std::vector<double>& a, const std::vector<double>& b) {
   const auto equal = [](double p, double q) { return p == q || (p != p && q != q); };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), equal);

@@ -1,4 +1,4 @@
-// Internal: A function of tensors, its gradients by backward() and its difference quotients: what gradcheck() compares.
+// Internal: the two sides that gradcheck() compares: gradients of a function by autograd, and its difference quotients.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,11 @@ namespace isonorm::detail {
 // True for f64. Throws for another floating dtype.
 bool is_f64(const Tensor& x, const char* what);
 
-// Numbers of sizes in [0.5, 1.5) and both signs.
+// Random numbers with absolute values in [0.5, 1.5) and random signs.
 std::vector<double> draw_cotangent(size_t count, std::mt19937_64& random);
 
-// f at the inputs and near them. <c, f> is the sum of its f64 outputs with random weights c. Keeps a reference to f.
+// Evaluates f at the inputs and near them. <c, f> is the sum of its f64 outputs with random weights c. Keeps a
+// reference to f.
 class DifferenceProbe {
  public:
   using Values = std::vector<std::vector<double>>;
@@ -28,19 +29,19 @@ class DifferenceProbe {
 
   const std::vector<Tensor>& inputs() const { return x_; }
   const std::vector<double>& at(size_t input) const { return at_[input]; }  // the values of an input
-  const std::vector<int>& outputs() const { return numbers_; }              // the numbers of the f64 outputs
+  const std::vector<int>& outputs() const { return numbers_; }              // indices of the f64 outputs
   bool has_outputs() const;                                                 // whether any output has an entry
 
-  // Gradients of <c, f>, or of output number `only` in outputs() alone, by each f64 input. 0 if f does not depend on
-  // it.
+  // Gradients of <c, f> by each f64 input; with `only`, just for the output outputs()[only]. 0 if f does not depend on
+  // an input.
   Values gradients(std::optional<size_t> only = {});
 
   // A difference quotient along one entry of an input.
   struct Slope {
-    std::vector<double> of;  // of <c, output>, for each of outputs()
-    double size = 0;         // sum of |c f|, the size of the numbers that were subtracted
-    bool outside =
-        false;  // an output is finite at the point and not here, or the other way round; then its slope is NaN
+    std::vector<double> of;  // the slope of <c, output> for each of outputs()
+    double size = 0;         // sum of |c f|: magnitude of the subtracted numbers
+    // Whether an output is finite at the point but not at a shifted point, or vice versa; its slope is NaN then.
+    bool outside = false;
     double total() const;
   };
   // (8 (f(x + h) - f(x - h)) - (f(x + 2h) - f(x - 2h))) / 12h

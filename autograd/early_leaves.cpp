@@ -11,12 +11,12 @@ EarlyLeaves::EarlyLeaves(std::span<const Tensor> outputs, const GradientListener
           listener.leaves[i].shape(), " is no leaf");
     if (n) places_.insert({n.get(), {n, i}});
   }
-  Frontier graph;  // the youngest first, so what is set last is of the oldest consumer
+  Frontier graph;  // visits the youngest node first, so the last assignment is from the oldest consumer
   for (const Tensor& y : outputs)
     if (Node* n = y.impl().node.get()) graph.push(*n);
-  std::optional<uint64_t> last;  // the oldest op that may come to any leaf
+  std::optional<uint64_t> last;  // the oldest op that may reach any leaf
   while (Node* const n = graph.next()) {
-    if (const auto at = places_.find(n); at != places_.end()) at->second.behind = n->seq;  // an output
+    if (const auto at = places_.find(n); at != places_.end()) at->second.behind = n->seq;  // itself an output
     if (n->reaches_unseen) last = n->seq;
     for (const Edge& e : n->inputs)
       if (!e.node)

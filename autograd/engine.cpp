@@ -21,10 +21,10 @@ Node& leaf_of(const Tensor& x, const char* op) {
   return *n;
 }
 
-// A gradient that nothing else refers to: an optimizer will change it in place.
+// Returns g, or a copy if something else refers to its elements: an optimizer will change it in place.
 Tensor owned(Tensor g) { return is_sole(g) ? std::move(g) : detached::clone(g); }
 
-// Adds g to the gradient of a leaf. Passes of several threads may come at once: each waits for its turn.
+// Adds g to the gradient of a leaf. If several threads arrive at once, each waits for its turn.
 void add_to_leaf(Node& leaf, Tensor g, const autograd::Frontier& pass) {
   struct Turn {
     std::atomic<const autograd::Frontier*>& taken;
@@ -43,7 +43,8 @@ void add_to_leaf(Node& leaf, Tensor g, const autograd::Frontier& pass) {
   accumulate(leaf.gradient, std::move(g));
 }
 
-// A cotangent of 1. That it is held here keeps others from changing it in place; a hook can.
+// A cotangent of 1 made by backward(). Holding it here keeps rules from changing it in place; a hook can, so is()
+// compares the version.
 struct One {
   Tensor tensor;
   uint32_t version;
@@ -70,7 +71,8 @@ void run_hooks(const Node& n, autograd::Frontier& frontier) {
 // Errors from the rule name the op, and its module if that is recorded.
 void run_rule(Node& n, Flow& flow, bool create_graph) {
   try {
-    // In bf16 needs_composition() throws: in other dtypes a rule that keeps a rounded weight is made of ops.
+    // In bf16 needs_composition() throws its own message: a rule that keeps a rounded weight is differentiable in other
+    // dtypes.
     check(!create_graph || n.backward.is_differentiable() || !flow.needs_composition(),
           "it has no second derivative: its rule is not made of ops (create_graph; docs/ops.md lists those that have "
           "one)");
@@ -81,7 +83,8 @@ void run_rule(Node& n, Flow& flow, bool create_graph) {
   }
 }
 
-// Runs the graph from the given outputs. With `wanted`, collects the gradients of those tensors instead of the leaves'.
+// Runs the backward from the given outputs. With `wanted`, collects the gradients of these tensors instead of the
+// leaves'.
 void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, std::span<const Tensor> wanted,
          std::vector<Tensor>* collected, BackwardOptions options) {
   check(cotangents.empty() || cotangents.size() == outputs.size(), "backward: ", cotangents.size(), " cotangents for ",
@@ -89,8 +92,8 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
   std::optional<NoGrad> no_grad;
   std::optional<Recording> recording;
   options.create_graph ? void(recording.emplace()) : void(no_grad.emplace());
-  std::vector<std::shared_ptr<Node>> roots;  // keep the graph alive, whatever a hook does
-  std::vector<One> ones;                     // cotangents that nobody gave
+  std::vector<std::shared_ptr<Node>> roots;  // keep the graph alive even if a hook releases it
+  std::vector<One> ones;                     // cotangents that the caller left out
   std::optional<autograd::EarlyLeaves> early;
   if (options.listener) early.emplace(outputs, *options.listener);
   autograd::Frontier frontier;
@@ -124,7 +127,7 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
       if (wanted[i].impl().node.get() == &n) (*collected)[i] = frontier.gradient(wanted[i].impl().output);
     if (n.is_leaf()) {
       const std::optional<size_t> heard = early ? early->number(n) : std::nullopt;
-      Tensor& g = frontier.gradient(0);  // none: only a listener asks for this leaf
+      Tensor& g = frontier.gradient(0);  // undefined if only the listener asks for this leaf
       if (!collected && !n.frozen && g.defined()) add_to_leaf(n, std::move(g), frontier);
       if (heard) options.listener->complete(*heard);
     } else {

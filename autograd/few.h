@@ -1,4 +1,4 @@
-// A list of a length that is known when it is made.
+// A list whose length is fixed at construction.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace isonorm {
 
-// `size` items T(), up to N of them inside of the list itself.
+// `size` items T(), stored inside the list itself if there are at most N.
 template <class T, size_t N> class Few {
  public:
   explicit Few(size_t size) : size_(size) {

@@ -1,4 +1,4 @@
-// One backward pass: the nodes that it is to visit, the youngest first, and the gradients under way. All consumers of a
+// One backward pass: the nodes still to visit, youngest first, and the gradients computed so far. All consumers of a
 // node are younger, so when a node is the youngest its gradient is complete.
 #pragma once
 
@@ -11,14 +11,14 @@
 
 namespace isonorm::autograd {
 
-// An op belongs to one graph: its node holds the gradients, and one pass at a time may use it. A leaf may be in the graphs
-// of several threads: each pass holds its own gradient for it.
+// An op belongs to one graph: its node stores the gradients, and one pass at a time may use it. A leaf may be in the
+// graphs of several threads, so each pass stores its own gradient for it.
 class Frontier {
  public:
   Frontier() { heap_.reserve(pool::kLargest / sizeof(Waiting)); }
   Frontier(const Frontier&) = delete;
   Frontier& operator=(const Frontier&) = delete;
-  // An error on the way must not leave gradients behind in nodes that live on.
+  // After an error, clears the gradients left in nodes that live on.
   ~Frontier() {
     while (next()) {
     }
@@ -29,13 +29,13 @@ class Frontier {
     Leaf* const leaf = push_at(n, place(n));
     accumulate(leaf ? leaf->gradient : n.outputs[output].grad, std::move(gradient));
   }
-  // Makes n wait until it is the youngest. Throws if another pass uses the op.
+  // Schedules n. Throws if another pass uses the op.
   void push(Node& n) { push_at(n, place(n)); }
-  // Makes a leaf wait until the node of number `seq` is passed, and no longer.
+  // Schedules a leaf right after the node numbered `seq`.
   void push_behind(Node& leaf, uint64_t seq) { push_at(leaf, 2 * seq); }
-  // Holds a node that a rule has made until the backward ends.
+  // Keeps a node that a rule has made alive until the backward ends.
   void keep(std::shared_ptr<Node> n) { kept_.push_back(std::move(n)); }
-  // Takes the gradients of the node before away, and the youngest out. Null: there is none left.
+  // Clears the gradients of the previous node; removes and returns the youngest. Null if none is left.
   Node* next() {
     if (now_.leaf) {
       now_.leaf->gradient = {};
@@ -51,7 +51,7 @@ class Frontier {
     if (now_.leaf) now_.leaf->waiting = false;
     return now_.node;
   }
-  // The gradient of an output of the node that next() gave last.
+  // The gradient of an output of the node that next() returned last.
   Tensor& gradient(int output) { return now_.leaf ? now_.leaf->gradient : now_.node->outputs[output].grad; }
 
  private:
@@ -60,7 +60,7 @@ class Frontier {
     bool waiting = false;
   };
   struct Waiting {
-    uint64_t place = 0;  // the greatest one comes next
+    uint64_t place = 0;  // the greatest is next
     Node* node = nullptr;
     Leaf* leaf = nullptr;  // null: node is an op
   };
@@ -87,7 +87,7 @@ class Frontier {
 
   std::vector<std::shared_ptr<Node>> kept_;
   std::vector<Waiting, pool::Allocator<Waiting>> heap_;
-  Waiting now_;  // what next() gave last
+  Waiting now_;  // the result of the last next()
   std::unordered_map<const Node*, Leaf, std::hash<const Node*>, std::equal_to<>,
                      pool::Allocator<std::pair<const Node* const, Leaf>>>
       leaves_;

@@ -1,5 +1,5 @@
-// Switches of the calling thread: recording of ops, a check of every result for NaN, and the dtype of activations that
-// wait for the backward.
+// Switches of the calling thread: recording of ops, checking every result for NaN, and the dtype of activations saved
+// for the backward.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,8 @@ class NoGrad {
   bool before_;
 };
 
-// While it lives, ops of this thread are recorded, also within a NoGrad: what a rule computes that backward is to pass.
+// While it lives, ops of this thread are recorded, even within a NoGrad. For rules whose own ops the backward continues
+// through.
 class Recording {
  public:
   [[nodiscard]] Recording();
@@ -38,12 +39,13 @@ class Recording {
 };
 
 struct AnomalyOptions {
-  bool infinities = false;  // stops at infinities, too. Masks are made of -inf, and log(0) is -inf.
+  bool infinities = false;  // also stops at infinities. Off by default: masks contain -inf, and log(0) is -inf.
 };
 
-// While it lives, the first op of this thread that produces NaN throws, naming itself and its module; backward rules of
-// ops recorded meanwhile do the same, and an op that a rule calls names the rule's op before itself: "block: my_op:
-// log: forward produced nan". Reads every result once more: for debugging.
+// While it lives, the first op of this thread that produces NaN throws an error that names the op and its module. In a
+// backward, rules are checked in the same way, with the module if the op was recorded meanwhile; if a rule calls an op
+// that fails, the error names the rule's op first: "block: my_op: log: forward produced nan". Reads every result once
+// more: for debugging.
 class AnomalyMode {
  public:
   [[nodiscard]] explicit AnomalyMode(AnomalyOptions options = {});
@@ -57,15 +59,20 @@ class AnomalyMode {
   const AnomalyMode* before_;
 };
 
-// While a SaveActivations(DType::bf16) lives, the f32 activations that ops of this thread keep for their gradients are
-// kept as bf16, in half the memory: rounded when they are kept, widened when the gradient needs them. A forward has the
-// same bits; in the gradient each kept entry x is x (1 + e), |e| <= 2^-8, half the distance between neighbours in bf16.
-// The forward being exact, e does not grow from layer to layer (ActNN, 2104.14129, keeps two bits of an entry so).
-// Rounded are: inputs of linear and mlp and mlp's hidden entries, what attention reads and its result, rows of norms,
-// what activation functions and softmax keep. A tensor that several of them keep is one copy. As they are stay:
-// weights, parameters or mapped; statistics, masks, the logits of a loss; operands of general arithmetic (mul, matmul,
-// ...); tensors of less than 4 KiB, and of another dtype. Within the life of another one, SaveActivations(DType::f32),
-// or any floating dtype but bf16, switches it off. Throws where dtype is not floating.
+// While a SaveActivations(DType::bf16) lives, f32 activations that ops of this thread save for their gradients are
+// stored as bf16, in half the memory: rounded when they are saved, widened when the gradient needs them. The forward
+// keeps its bits. In the gradient each saved entry x becomes x (1 + e), |e| <= 2^-8, half the spacing of bf16 numbers.
+// The forward is exact, so e does not grow from layer to layer (ActNN, 2104.14129, stores two bits per entry in this
+// way).
+//
+// Rounded: inputs of linear and mlp, mlp's hidden entries, attention's inputs and result, rows of norms, and everything
+// that activation functions and softmax save. If several ops save a tensor, they share one copy.
+//
+// Not rounded: weights, whether parameters or mapped; statistics, masks, the logits of a loss; operands of general
+// arithmetic (mul, matmul, ...); tensors below 4 KiB or of another dtype.
+//
+// An inner SaveActivations(DType::f32), or any other floating dtype but bf16, switches it off. Throws if dtype is not
+// floating.
 class SaveActivations {
  public:
   [[nodiscard]] explicit SaveActivations(DType dtype);

@@ -66,7 +66,7 @@ std::string note_on(const DifferenceProbe& f, const Entry& e, double noise) {
                 " leaves the domain of the function: take a smaller `step`, or another point");
   if (!std::isfinite(e.error())) return {};
   for (const double h : {e.step * 0x1p-4, e.step * 0x1p-8, e.step * 0x1p-12, e.step * 0x1p-16}) {
-    if (noise * e.step / h > e.error() / 16) break;  // closer than that only rounding decides
+    if (noise * e.step / h > e.error() / 16) break;  // at smaller steps rounding decides
     if (const double s = f.central(e.input, e.place, h).total(); std::abs(e.analytic - s) <= e.error() / 16)
       return text("with a step of ", h, " the numeric gradient is ", s,
                   ": a kink or a tie may lie within the step, or the function is steep; take a smaller `step`, or "
@@ -178,7 +178,7 @@ GradcheckResult gradgradcheck(const TensorsFunction& f, const std::vector<Tensor
   const auto n = static_cast<std::ptrdiff_t>(inputs.size());
   // The results that take a gradient.
   const auto recorded = [&](const std::vector<Tensor>& x) {
-    const Recording recording;  // gradcheck() evaluates without
+    const Recording recording;  // gradcheck() evaluates under NoGrad
     std::vector<Tensor> y = f({x.begin(), x.begin() + n});
     std::erase_if(y, [](const Tensor& t) { return !detail::is_f64(t, "output") || !requires_grad(t); });
     return y;

@@ -157,14 +157,14 @@ void Tensor::backward(const Tensor& cotangent) const { isonorm::backward(*this, 
 
 namespace {
 
-// A tensor as index: the positions that it chooses of each of the dimensions that it stands for.
+// The positions that an index tensor chooses, one tensor for each dimension that it indexes.
 std::vector<Tensor> positions(const Tensor& index, const Dims& dims) {
   if (index.dtype() == DType::i64) return {index};
   check(index.shape() == dims, "index: a mask of shape ", index.shape(), " for dimensions of shape ", dims);
   return unbind(nonzero(index), 1);
 }
 
-// How many dimensions an index stands for.
+// The number of dimensions that an index consumes.
 int consumes(const Index& index) {
   const Tensor* t = std::get_if<Tensor>(&index.value);
   if (!t) return index.value.index() < 2;
@@ -205,7 +205,7 @@ Indexed::Indexed(const Tensor& x, const std::vector<Index>& given) : Tensor(x) {
 
   Tensor v = x;
   int d = 0;
-  std::vector<int> dims;  // that tensors choose from
+  std::vector<int> dims;  // dimensions that have an index tensor
   std::vector<Tensor> ids;
   for (const Index& index : indices) {
     if (const auto* i = std::get_if<int64_t>(&index.value)) {
@@ -245,7 +245,8 @@ Indexed::Indexed(const Tensor& x, const std::vector<Index>& given) : Tensor(x) {
       chosen[k] = chosen[k] * n + p[k] + (p[k] < 0 ? n : 0);
     }
   }
-  const auto with = [&](const Dims& middle) {  // v's shape with that in place of the dimensions that are chosen from
+  // v's shape with `middle` in place of the indexed dimensions.
+  const auto with = [&](const Dims& middle) {
     Dims shape = part(v.shape(), 0, first);
     for (int64_t s : middle) shape.push_back(s);
     for (int64_t s : part(v.shape(), first + count, v.rank())) shape.push_back(s);

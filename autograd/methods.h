@@ -1,23 +1,23 @@
-// Indices of Tensor, and the results of indexing, which can be assigned to. They follow NumPy and PyTorch:
+// Indexing of tensors, and assignment to the result, as in NumPy and PyTorch:
 //
-//   x[1], x[-1]                            view: entry 1, or the last entry, of dimension 0, which is dropped; an i64
-//                                          tensor without dimensions, tensor(1), is such a number, too
+//   x[1], x[-1]                            view: entry 1, or the last entry, of dimension 0, which is dropped. An i64
+//                                          tensor of rank 0, such as tensor(1), counts as a number.
 //   x(0, Slice(1, 3), Ellipsis, None)      view: an index for each dimension; Ellipsis stands for dimensions without
 //                                          an index, None makes a dimension of size 1
 //   x[ids], x(Slice(), ids)                copy: ids (i64, 1 dimension or more) take the place of a dimension; negative
 //                                          ids count from the end
-//   x[mask]                                copy: mask (u8) takes the place of its rank's dimensions and chooses the
-//                                          entries at which it is not 0; they form one dimension
+//   x[mask]                                copy: the entries at which mask (u8) is not 0, as one dimension, in place
+//                                          of the dimensions that the mask covers
 //   x[mask] = 0, x(0, Slice(1, 3)) = y     assignment, broadcast and converted; of equal ids the last one counts
 //
-// Several tensors choose together, broadcast: x(rows, columns) has x[rows_i, columns_i] at place i. If other dimensions
-// lie between the dimensions that the tensors index, the chosen entries become the first dimensions of the result.
-// Tensors as indices are read on the host. Assignment through them writes the whole view that they choose from.
+// Several index tensors are broadcast and choose together: x(rows, columns) has x[rows_i, columns_i] at position i. If
+// other dimensions lie between the indexed dimensions, the chosen entries become the first dimensions of the result.
+// Index tensors are read on the host. Assignment through them rewrites the whole view that they choose from.
 //
 // Reading is differentiable. Throws, naming the index and the shape, if there are more indices than dimensions, an
-// index is out of range, a tensor is neither i64 nor u8, a mask's shape differs from its dimensions, or a step is not
-// positive. Assignment throws if it would have to be recorded (the tensor or the value takes a gradient and no NoGrad
-// lives), and if the value does not broadcast to the indexed shape.
+// index is out of range, an index tensor is neither i64 nor u8, a mask's shape differs from its dimensions, or a step
+// is not positive. Assignment throws if it would have to be recorded (the tensor or the value takes a gradient and no
+// NoGrad lives), or if the value does not broadcast to the indexed shape.
 #pragma once
 
 #include <concepts>
@@ -33,7 +33,7 @@ inline constexpr std::nullopt_t None = std::nullopt;
 inline constexpr struct EllipsisIndex {
 } Ellipsis{};
 
-// Every step-th position of [begin, end), as slice(); None stands for the beginning and the end.
+// Every step-th position of [begin, end), like slice(); None: from the beginning, to the end.
 struct Slice {
   std::optional<int64_t> begin, end;
   int64_t step;
@@ -44,7 +44,7 @@ struct Slice {
 // One index of any kind.
 class Index {
  public:
-  // Throws where an unsigned number is beyond int64_t: v.size() - 1 of an empty v.
+  // Throws if an unsigned number exceeds int64_t, such as v.size() - 1 of an empty v.
   template <std::integral I>
   requires(!std::same_as<I, bool>) Index(I i) : Index(static_cast<int64_t>(i), i > 0) {}
   Index(Slice slice);
@@ -61,7 +61,7 @@ class Index {
   Index(int64_t i, bool positive);
 };
 
-// The tensor that was read. Without a name it is a place to assign to: x[0] = y writes x. With a name it is a Tensor like
+// The result of indexing. Without a name it is a place to assign to: x[0] = y writes x. With a name it is a Tensor like
 // any other: `auto h = x[0]; h = relu(h);` makes h another tensor and leaves x alone.
 class Indexed : public Tensor {
  public:
@@ -69,9 +69,9 @@ class Indexed : public Tensor {
   Indexed(const Indexed& other);
   ~Indexed();
 
-  void operator=(const Tensor& value) &&;  // throws for floats where the dtype is an integer's
+  void operator=(const Tensor& value) &&;  // throws if value is floating and this tensor is not
   void operator=(const Indexed& value) && { std::move(*this) = static_cast<const Tensor&>(value); }
-  void operator=(Scalar value) &&;  // throws where an integer dtype does not hold it
+  void operator=(Scalar value) &&;  // throws if an integer dtype cannot hold the value
   Indexed& operator=(const Tensor& value) &;
   Indexed& operator=(const Indexed& value) & { return *this = static_cast<const Tensor&>(value); }
   template <class Y> void operator+=(const Y& y) && { std::move(*this) = *this + y; }
@@ -80,8 +80,8 @@ class Indexed : public Tensor {
   template <class Y> void operator/=(const Y& y) && { std::move(*this) = *this / y; }
 
  private:
-  // Of a copy that tensors chose: the view they chose from, the same with their dimensions as one, which one that is,
-  // and the positions there.
+  // For a copy chosen by index tensors: the view they chose from, its shape with the indexed dimensions merged into
+  // one, that dimension, and the positions along it.
   struct Choice {
     Tensor from;
     Dims merged;

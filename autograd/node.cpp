@@ -23,7 +23,7 @@ using autograd::Edge, autograd::Node, autograd::NodeOutput;
 thread_local bool recording = true;
 thread_local const AnomalyMode* checking = nullptr;
 
-thread_local uint64_t created = 0;  // the greatest number of this thread's nodes, and of those they build on
+thread_local uint64_t created = 0;  // the greatest seq of this thread's nodes and of the nodes they build on
 
 // Throws at the first NaN of x, which `what` produced, or infinity if AnomalyOptions ask for these.
 void check_numbers(const Tensor& x, const std::string& what) {
@@ -52,9 +52,9 @@ Node::Node(const char* op, size_t input_count, size_t output_count)
     : name(op), seq(input_count > 0 ? ++created : 0), inputs(input_count), outputs(output_count) {}
 
 Node::~Node() {
-  // Destroying an edge may destroy its node, and so on down the graph: the nodes met on the way are kept in a pile
-  // instead of on the stack. The pile is a list that takes no memory: a node's first edge leads to the one below it,
-  // and what that edge led to before lies above it.
+  // Destroying an edge may destroy its node, and so on down the graph. The nodes met on the way are kept in a pile
+  // instead of on the stack. The pile is a linked list that needs no memory: a node's first edge points to the node
+  // below it in the pile, and the edge's former target is put on top.
   thread_local std::shared_ptr<Node>* pile = nullptr;
   const auto take_inputs = [&] {
     for (Edge& e : inputs) {
@@ -148,7 +148,7 @@ bool is_sole(const Tensor& x) {
 }
 
 namespace {
-// Out of line, as fitted() below: most gradients are the first of their output, and fit.
+// Out of line, like fitted() below: most gradients are the first of their output and need no conversion.
 [[gnu::noinline]] void add_to(Tensor& sum, const Tensor& g) {
   Tensor out = is_sole(sum) ? sum : empty_like(sum);
   kernels::binary.on(sum.device(), ops::index_in<ops::Add>(ops::Binary{}), out, sum, g);
@@ -177,7 +177,7 @@ Tensor Flow::reuse(int i) {
 }
 
 namespace {
-// detached::sum_to(), recorded.
+// detached::sum_to() by recorded ops.
 Tensor sum_to(const Tensor& g, const Dims& shape) {
   const int extra = g.rank() - shape.rank;
   std::vector<int> stretched;
@@ -186,8 +186,8 @@ Tensor sum_to(const Tensor& g, const Dims& shape) {
   return reshape(sum(g, stretched), shape);
 }
 
-// `g` as input number `input` takes it: summed over dimensions that were broadcast, in the input's dtype. Throws
-// where it lies on another device.
+// `g` converted for input number `input`: summed over dimensions that were broadcast, in the input's dtype. Throws if
+// it is on another device.
 [[gnu::noinline]] Tensor fitted(Tensor g, const NodeOutput& to, int input) {
   check(g.device() == to.device, "backward gave input ", input, " a gradient on ", g.device(), ", the input lies on ",
         to.device);

@@ -1,6 +1,6 @@
-// The graph of reverse-mode differentiation. A Node is one recorded operation (or a leaf that owns a gradient); its
-// rule turns the gradients of its outputs into gradients of its inputs. Nodes point only to older nodes, so the graph
-// has no cycles.
+// The graph of reverse-mode differentiation. A Node is one recorded operation, or a leaf that owns a gradient; its rule
+// turns the gradients of its outputs into gradients of its inputs. Nodes point only to older nodes, so the graph has no
+// cycles.
 #pragma once
 
 #include <atomic>
@@ -18,13 +18,13 @@ namespace isonorm {
 
 using GradHook = std::function<Tensor(const Tensor&)>;
 
-// Not in isonorm itself: programs have nodes and edges of their own.
+// A separate namespace, since programs may have nodes and edges, too.
 namespace autograd {
 
 class Frontier;
 
 // An input of a node. If it takes a gradient, it is output number `output` of `node`. If not, `node` is null, and
-// `constant` tells the input from other tensors; the node does not keep it alive.
+// `constant` identifies the input without keeping it alive.
 struct Edge {
   std::shared_ptr<Node> node;
   union {
@@ -33,8 +33,8 @@ struct Edge {
   };
 };
 
-// One output of a node: what its gradient must look like, and the gradient while a backward is under way (of a leaf, which
-// several graphs may share, Frontier holds that).
+// One output of a node: shape, dtype and device of its gradient, and the gradient while a backward runs. (Several
+// graphs may share a leaf, so Frontier stores a leaf's gradient.)
 struct NodeOutput {
   Dims shape;
   DType dtype = DType::f32;
@@ -50,21 +50,21 @@ struct Hook {
 };
 
 struct Node : std::enable_shared_from_this<Node> {
-  const char* name;             // of the op, a string that lives for ever; "leaf" for a leaf
-  uint64_t seq;                 // order of creation: every consumer of this node has a greater one; 0 for a leaf
+  const char* name;             // name of the op, a string with static lifetime; "leaf" for a leaf
+  uint64_t seq;                 // order of creation; consumers of this node have greater numbers; 0 for a leaf
   bool frozen = false;          // a leaf that takes no gradient: see require_grad()
-  bool owned = false;           // a leaf that a module has registered, or an optimizer has: somebody trains it
-  bool tied = false;            // a leaf that may have several names in modules; false: it has one at most
-  bool is_view = false;         // its first output shares memory with an input that takes a gradient: the only one
-  bool reaches_unseen = false;  // its rule follow()s ops to leaves that are not among its inputs
+  bool owned = false;           // a leaf that a module has registered or an optimizer trains
+  bool tied = false;            // a leaf that may have several names in modules; false: it has at most one
+  bool is_view = false;         // it has one input, which takes a gradient and shares memory with the first output
+  bool reaches_unseen = false;  // its rule calls follow() on ops that may reach leaves that are not among its inputs
   Few<Edge, 3> inputs;          // empty for a leaf
   Few<NodeOutput, 1> outputs;
-  Rule backward;    // empty for a leaf, and after it has run
-  Tensor gradient;  // of a leaf: the user's gradient, summed over backward passes
-  // The backward pass that this node waits in or that runs its rule. Of a leaf: the pass that adds to `gradient` now.
+  Rule backward;    // empty for a leaf and after it has run, unless the graph is retained
+  Tensor gradient;  // leaf: the user's gradient, summed over backward passes
+  // The backward pass in which this node waits or whose rule runs. Leaf: the pass that is adding to `gradient`.
   std::atomic<const Frontier*> pass = nullptr;
   std::vector<std::shared_ptr<Hook>> hooks;
-  std::string path;  // module path, recorded in anomaly mode and for a profile
+  std::string path;  // module path, recorded in anomaly mode and for profiles
 
   Node(const char* op, size_t input_count, size_t output_count);
   ~Node();  // iterative: a chain of a million nodes does not overflow the stack
@@ -89,17 +89,17 @@ class Flow {
     if (!s.grad.defined()) s.grad = zeros(s);
     return s.grad;
   }
-  // True if out() is the 1 that backward() begins with; does not read it. Rules of losses use it.
+  // True if out() is the 1 that backward() begins with; does not read the tensor. For rules of losses.
   bool out_is_one() const { return one_; }
   // True if the rule may run again: it must not give away its saved tensors.
   bool retained() const { return retained_; }
-  // out(i) for a rule that passes it on: the node no longer holds it.
+  // out(i), moved out of the node, for a rule that passes it on.
   Tensor take(int i = 0) {
     out(i);
     return std::exchange(output(i).grad, {});
   }
   bool has_out(int i) const { return output(i).grad.defined(); }
-  // Room for a result like out(i): out(i) itself, to be overwritten, if it is contiguous and nobody else holds it.
+  // Memory for a result like out(i): out(i) itself, to be overwritten, if it is contiguous and nobody else holds it.
   Tensor reuse(int i = 0);
   // True if input i takes a gradient. A rule need not compute other gradients.
   bool wants(int i) const { return input(i).node != nullptr; }
@@ -108,21 +108,22 @@ class Flow {
   // Adds `gradient` to the gradient of input i. Dimensions along which the input was broadcast are summed; the dtype
   // becomes the input's.
   void give(int i, Tensor gradient);
-  // `data` with the graph of input i: gradients of its uses flow to input i. Undefined if data is.
+  // `data` attached to the graph of input i: gradients of its uses flow to input i. Undefined if data is.
   Tensor attached(int i, const Tensor& data) const;
   Tensor attached(int i, const Saved& saved) const { return attached(i, saved.data()); }
-  // Zeros with the graph of input i, for an input whose values no gradient depends on, such as a bias; undefined if input i
-  // takes no gradient.
+  // Zeros attached to the graph of input i, for an input on whose values no gradient depends, such as a bias; undefined
+  // if input i takes no gradient.
   Tensor attached(int i) const;
-  // Adds `gradient` to the gradient of y. The rule has recorded the ops that made y from attached() inputs and leaves,
-  // and the backward continues through them. If the leaves are not among the inputs, the node says so (reaches_unseen).
+  // Adds `gradient` to the gradient of y and continues the backward through the ops that made y, which the rule has
+  // recorded from attached() inputs and leaves. If the leaves are not among the inputs, the node must set
+  // reaches_unseen.
   void follow(const Tensor& y, Tensor gradient);
-  // True if the gradients need a graph (create_graph). A kernel does not give one, so a rule that calls a kernel then
-  // follows the composition that defines the op. Throws in bf16: a composition rounds more often than
-  // the kernel.
+  // True if the gradients need a graph (create_graph). A kernel's result has no graph, so a rule that calls a kernel
+  // must then follow the composition that defines the op. Throws in bf16: a composition rounds more often than the
+  // kernel.
   bool needs_composition() const;
-  // `composition` holds the same outputs, made of attached() inputs by recorded ops. Adds the gradient of each output
-  // to its counterpart.
+  // `composition` holds the same outputs, computed from attached() inputs by recorded ops. Adds the gradient of each
+  // output to its counterpart.
   void follow(std::initializer_list<Tensor> composition);
 
  private:
@@ -140,22 +141,22 @@ class Flow {
   const bool one_, retained_;
 };
 
-// Records an op: when gradients are on and an input takes one, makes a node with an edge to each input, attaches it to
-// the outputs and returns it for the caller to set `backward`; otherwise returns nullptr. Undefined inputs count as
-// taking none. Throws if there is no output or one is undefined and, in anomaly mode, if one has a NaN. User-defined
-// ops call this as the built-in ones do; see docs/adding_an_op.md.
+// Records an op. If gradients are on and an input takes one, makes a node with an edge to each input, attaches it to
+// the outputs and returns it; the caller sets `backward`. Otherwise returns nullptr. Undefined inputs take no gradient.
+// Throws if there is no output or one is undefined and, in anomaly mode, if one has a NaN. User-defined ops call this
+// like the built-in ones; see docs/adding_an_op.md.
 autograd::Node* track(const char* name, std::initializer_list<const Tensor*> outputs,
                       std::initializer_list<const Tensor*> inputs);
 autograd::Node* track(const char* name, std::span<const Tensor> outputs, std::span<const Tensor> inputs);
 
-// True if an op that sees x now would be recorded for its sake.
+// True if x would cause an op to be recorded now.
 bool takes_gradient(const Tensor& x);
 
 // True if a result may overwrite x: x is contiguous, and nothing but this handle refers to its elements.
 bool is_sole(const Tensor& x);
 
-// Adds `gradient` to `sum`: takes it over if `sum` is undefined, adds in place if nobody else holds `sum`, else makes a
-// new tensor. Records the sum if either takes a gradient.
+// Adds `gradient` to `sum`: moves it there if `sum` is undefined, adds in place if nobody else holds `sum`, else makes
+// a new tensor. Records the sum if either takes a gradient.
 void accumulate(Tensor& sum, Tensor gradient);
 
 }  // namespace isonorm

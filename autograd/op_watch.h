@@ -1,4 +1,4 @@
-// Internal: looking at the ops that a thread records.
+// Internal: observes the ops that a thread records.
 #pragma once
 
 #include <functional>

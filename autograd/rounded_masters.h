@@ -1,4 +1,4 @@
-// Masters of mixed precision, f32 parameters that meet bf16 rows, rounded once for all that read them.
+// Mixed precision: f32 master parameters used with bf16 rows, rounded once for all ops that read them.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,13 @@
 
 namespace isonorm {
 
-// Parameters that were read with bf16 rows. Keeps none of them alive.
+// Weak references to parameters that were read with bf16 rows.
 using Masters = std::vector<std::weak_ptr<TensorImpl>>;
 
-// While it lives, ops of this thread that read an f32 leaf with bf16 rows share one rounded copy of it, for as long as
-// nobody writes to the leaf. Those of `masters` are rounded at once, which on a device is one launch for a hundred of
-// them. At its end `masters` are the leaves that were read so, for the next one. No bit depends on it.
+// While it lives, ops of this thread that read an f32 leaf with bf16 rows share one rounded copy of it, as long as
+// nobody writes to the leaf. The constructor rounds all of `masters` at once (on a device, a hundred of them per
+// launch). The destructor stores in `masters` the leaves that were read in this way, for the next RoundedMasters. No
+// bit depends on it.
 class RoundedMasters {
  public:
   [[nodiscard]] explicit RoundedMasters(Masters& masters);
@@ -22,7 +23,7 @@ class RoundedMasters {
   RoundedMasters(const RoundedMasters&) = delete;
   RoundedMasters& operator=(const RoundedMasters&) = delete;
 
-  // The copy of a tensor, which it makes where there is none; undefined where x is no contiguous f32 leaf.
+  // The rounded copy of x, made at the first call; undefined if x is not a contiguous f32 leaf.
   Tensor take(const Tensor& x);
 
  private:
@@ -38,7 +39,7 @@ class RoundedMasters {
 
 namespace detail {
 
-// A weight or bias as rows of that dtype read it: itself, or rounded. Undefined where it is.
+// A weight or bias in the dtype of the rows that it is used with; rounded if necessary. Undefined if `parameter` is.
 Tensor as_rows(const Tensor& parameter, DType rows);
 
 }  // namespace detail

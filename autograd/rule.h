@@ -1,4 +1,4 @@
-// What a node runs backward: any closure over a Flow.
+// The backward rule of a node: any closure over a Flow.
 #pragma once
 
 #include <concepts>
@@ -12,9 +12,9 @@ namespace isonorm {
 
 class Flow;
 
-// A rule that is made of ops alone, applied to the tensors of save() and Flow: recorded, it can be differentiated
-// itself. The floating tensors that it saves are inputs and outputs of the op, as track() got them. If it calls a
-// kernel, it follows the op's composition while it is recorded (Flow::needs_composition).
+// A rule made of ops alone, on the tensors of save() and Flow, so that it can be recorded and differentiated itself.
+// The floating tensors that it saves must be inputs and outputs of the op, as track() got them. If it calls a kernel,
+// it must follow the op's composition while it is recorded (Flow::needs_composition).
 template <class F> struct Differentiable {
   F rule;
   bool valid;
@@ -24,7 +24,8 @@ template <std::invocable<Flow&> F> Differentiable<F> differentiable(F rule, bool
   return {std::move(rule), valid};
 }
 
-// Empty until a closure is assigned. One that fits, with two saved tensors or so, lies inside; another one in the pool.
+// Empty until a closure is assigned. A small closure (with about two saved tensors) is stored inside, a larger one in
+// the pool.
 class Rule {
  public:
   Rule() = default;
@@ -52,7 +53,7 @@ class Rule {
     return *this;
   }
   bool is_differentiable() const { return differentiable_; }
-  bool is_set() const { return set_; }  // whether a closure was assigned, be it cleared since
+  bool is_set() const { return set_; }  // whether a closure was ever assigned, even if cleared since
   void clear() {
     if (call_) std::exchange(call_, nullptr)(room_, nullptr);
   }
@@ -63,7 +64,7 @@ class Rule {
  private:
   static constexpr size_t kRoom = 64;
 
-  void (*call_)(void* room, Flow* g) = nullptr;  // runs the closure, or destroys it where there is no flow
+  void (*call_)(void* room, Flow* g) = nullptr;  // runs the closure; destroys it if g is null
   bool set_ = false, differentiable_ = false;
   alignas(std::max_align_t) std::byte room_[kRoom];
 };

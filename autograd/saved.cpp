@@ -12,15 +12,15 @@
 namespace isonorm {
 namespace {
 
-constexpr int64_t kSmallest = 4096;  // bytes of what is worth rounding
+constexpr int64_t kSmallest = 4096;  // bytes; smaller tensors are not worth rounding
 
-thread_local RoundedCopies* current_copies = nullptr;  // null: activations are kept as they are
-thread_local autograd::Node* attaching = nullptr;      // whose rule runs to be differentiated
+thread_local RoundedCopies* current_copies = nullptr;  // null: activations are saved unrounded
+thread_local autograd::Node* attaching = nullptr;      // the node whose rule runs with create_graph
 
 }  // namespace
 
-// The copies that some rule still keeps, by the storage they are of: the result of a norm, say, is kept by the norm and
-// by the linear map that reads it.
+// The bf16 copies that some rule still keeps, by source storage. Rules share them: the result of a norm, for example,
+// is kept by the norm and by the linear map that reads it.
 struct RoundedCopies {
   struct Copy {
     std::weak_ptr<Storage> of, bf16;
@@ -28,7 +28,7 @@ struct RoundedCopies {
     int64_t offset = 0, numel = 0;
   };
   std::unordered_map<const Storage*, Copy> by_source;
-  size_t limit = 64;  // of entries, before those that nobody keeps are dropped
+  size_t limit = 64;  // number of entries at which copies that nobody keeps are dropped
 
   Tensor take(const Tensor& x) {
     const TensorImpl& t = x.impl();
@@ -38,7 +38,7 @@ struct RoundedCopies {
     }
     const uint32_t version = t.storage->version();
     Copy& copy = by_source[t.storage.get()];
-    // The address may be that of another storage by now.
+    // The address may belong to another storage by now.
     const bool same = !copy.of.expired() && copy.version == version && copy.offset == t.offset && copy.numel == t.numel;
     if (const auto kept = copy.bf16.lock(); kept && same && t.contiguous) {
       return Tensor(

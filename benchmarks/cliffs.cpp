@@ -11,9 +11,9 @@ namespace isonorm::bench {
 namespace {
 
 constexpr double kLimit = 1.5;
-constexpr int kRounds = 9;  // at least, and so many that they take kLeast ms
+constexpr int kRounds = 9;  // at least; more until they have taken kLeast ms
 constexpr double kLeast = 30;
-constexpr double kElements = 1 << 20;  // of an input; its rows follow from its width
+constexpr double kElements = 1 << 20;  // elements of an input; the number of rows follows from the width
 constexpr int64_t kWidths[] = {63, 64, 127, 128, 192, 384, 768, 1000, 1024, 4096};
 constexpr int64_t kRows[] = {63, 65, 127, 197, 1000, 4095};
 constexpr int64_t kLengths[] = {16, 17, 63, 65, 127, 197, 257, 500, 1000, 2047, 4095, 4096};
@@ -22,8 +22,8 @@ struct Size {
   int64_t rows, width;
 };
 
-// ns per element of a size and of the regular one beside it, taken alternately. The minimum of the rounds: such short
-// times only ever get longer by what else the machine does.
+// ns per element for an odd size and for the regular size next to it, measured alternately. Takes the minimum of the
+// rounds: other work on the machine can only lengthen times this short.
 struct PerElement {
   double odd, regular;
 };
@@ -31,7 +31,7 @@ PerElement per_element(const KernelOp& op, DType dtype, Size odd, Size regular) 
   const Size sizes[2] = {odd, regular};
   const Run runs[2] = {op.make(odd.rows, odd.width, {dtype}), op.make(regular.rows, regular.width, {dtype})};
   double least[2] = {1e300, 1e300}, spent = 0;
-  for (int round = -1; round < kRounds || spent < kLeast; ++round)  // the first warms up
+  for (int round = -1; round < kRounds || spent < kLeast; ++round)  // the first round warms up
     for (int i = 0; i < 2; ++i) {
       const Times t = runs[i]();
       const double ms = t.forward_ms + t.backward_ms;
@@ -48,7 +48,7 @@ Size of_width(int64_t width) { return {static_cast<int64_t>(kElements) / width, 
 Size of_rows(int64_t rows) { return {rows, 512}; }
 Size of_length(int64_t length) { return {std::max<int64_t>(1, (1 << 12) / length), length}; }
 
-// One line per op and dtype over the sizes that `shape` makes of `numbers`; returns the largest ratio.
+// Prints a line per op and dtype. `shape` makes a size of each of `numbers`. Returns the largest ratio.
 double print(const char* title, std::span<const char* const> ops, std::span<const int64_t> numbers,
              Size (*shape)(int64_t)) {
   std::printf("\n%-26s", title);

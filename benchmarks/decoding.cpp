@@ -1,4 +1,4 @@
-// Times decoding with keys and values kept against decoding every prefix anew, in turns.
+// Times decoding with a KV cache against recomputing every prefix, alternately.
 //   usage: decoding [--length N] [--width N] [--depth N] [--heads N] [--vocab N] [--times N] [--threads N]
 #include <cstdio>
 
@@ -29,14 +29,14 @@ int64_t likeliest(const Tensor& logits) {
   return static_cast<int64_t>(argmax(select(select(logits, 1, -1), 0, 0)).item());
 }
 
-// `length` ids behind `first`, logits(ids) being made of all of them every time.
+// Decodes `length` ids after `first` without a cache: logits(ids) recomputes the whole prefix every time.
 template <class F> std::vector<int64_t> anew(int64_t first, int64_t length, F&& logits) {
   std::vector<int64_t> ids = {first};
   while (std::ssize(ids) <= length) ids.push_back(likeliest(logits(from_vector(ids, {1, std::ssize(ids)}))));
   return ids;
 }
 
-// Both in turns, the first of which warm up; a line with the medians.
+// Runs both alternately, after one warm-up run of each, and prints the medians.
 template <class Kept, class Anew> void line(const char* what, const Sizes& s, Kept&& kept, Anew&& all) {
   std::vector<double> ours, theirs;
   for (int i = -1; i < s.times; ++i) {
@@ -64,7 +64,7 @@ void run(const Sizes& s) {
       [&] { all = anew(1, s.length, [&](const Tensor& ids) { return gpt(ids); }); });
   check(kept == all, "decoding: keys and values that are kept give other ids");
   const nn::Encoded encoded = translator.encode(source);
-  // An end that no id is: as many steps every time.
+  // The end token is no id of the vocabulary, so every run has the same number of steps.
   const auto decoded = [&](nn::DecodingCache* cache, const Tensor& ids) {
     return translator.decode(encoded, ids, cache);
   };

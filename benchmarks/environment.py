@@ -7,7 +7,7 @@ def warnings(facts, variables, load):
     """One line each; `facts` is a ready line of ours, `load` the load average per core."""
     found = []
     core, forced = facts["core"], variables.get("OPENBLAS_CORETYPE")
-    has, uses = facts["cpu_bits"], facts["core_bits"]  # bits of a vector; 0: the core is unknown
+    has, uses = facts["cpu_bits"], facts["core_bits"]  # width of a vector in bits; 0: the core is unknown
     slow = "the limit by OpenBLAS is" if facts["products"] == "isonorm" else "our matrix products and the limit by OpenBLAS are"
     if uses and uses < has:
         why = f"OPENBLAS_CORETYPE={forced} forces" if forced else "OpenBLAS chose"

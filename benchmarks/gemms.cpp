@@ -15,7 +15,7 @@ namespace {
 
 enum class Pass { forward, training, training_without_input };
 
-// y [rows, out] = x [rows, in] W^T [in, out], in training with its gradients.
+// y [rows, out] = x [rows, in] W^T [in, out]; in training also its gradients.
 void add_linear(std::vector<Gemm>& list, Pass pass, int64_t rows, int64_t in, int64_t out, int64_t times) {
   list.push_back({rows, out, in, false, true, 1, times});
   if (pass == Pass::forward) return;
@@ -34,7 +34,7 @@ std::vector<Gemm> gemms_of(const Case& c, int64_t batch, bool training) {
   add_linear(list, pass, rows, d, d, c.depth);
   add_linear(list, pass, rows, d, 4 * d, c.depth);
   add_linear(list, pass, rows, 4 * d, d, c.depth);
-  list.push_back({t, t, h, false, true, heads, c.depth * (training ? 3 : 1)});   // q k^T, again backward; dp = dy v^T
+  list.push_back({t, t, h, false, true, heads, c.depth * (training ? 3 : 1)});   // q k^T, in backward too; dp = dy v^T
   list.push_back({t, h, t, false, false, heads, c.depth * (training ? 2 : 1)});  // p v; dq = ds k
   if (training) list.push_back({t, h, t, true, false, heads, 2 * c.depth});      // dv = p^T dy; dk = ds^T q
   if (c.is_gpt())
@@ -62,7 +62,7 @@ void run_openblas(const Gemm& g, const float* a, const float* b, float* c) {
   });
 }
 
-// The first entries of `data` as `batch` matrices [rows, columns], each stored the other way round where transposed.
+// Views the first entries of `data` as `batch` matrices [rows, columns], each stored column by column if `transposed`.
 Tensor matrices(const Tensor& data, int64_t batch, int64_t rows, int64_t columns, bool transposed) {
   const int64_t down = transposed ? 1 : columns, right = transposed ? rows : 1;
   if (batch == 1) return as_strided(data, {rows, columns}, {down, right}, 0);
@@ -88,7 +88,7 @@ Replay::Replay(std::vector<Gemm> gemms, Products by) : gemms_(std::move(gemms)),
     b_size = std::max(b_size, g.batch * g.k * g.n);
     c_size = std::max(c_size, g.batch * g.m * g.n);
   }
-  // Neither zeros nor denormals, which some kernels take faster or slower.
+  // Neither zeros nor denormals, because some kernels are faster or slower on them.
   a_ = randn({a_size}), b_ = randn({b_size}), c_ = zeros({c_size});
 }
 

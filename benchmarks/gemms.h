@@ -1,4 +1,4 @@
-// The matrix products of one training step, replayed alone: what a step would take if it did nothing else.
+// The matrix products of one training step, replayed alone: a lower bound for the time of the step.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,25 @@
 
 namespace isonorm::bench {
 
-// C [m, n] = A [m, k] B [k, n], `batch` times (heads of all samples) and `times` in a step; a transposed operand is
-// stored the other way round.
+// C [m, n] = A [m, k] B [k, n], `batch` times (samples x heads), and `times` in a step. A transposed operand is stored
+// column by column.
 struct Gemm {
   int64_t m, n, k;
   bool transpose_a, transpose_b;
   int64_t batch, times;
 };
 
-// Of a training step. Per linear layer y = x W^T: forward, gradient of x (but for the patches, which take none),
-// gradient of W. Per attention: q k^T and p v, and in the backward q k^T once more and its four; a causal one counts in
-// full.
+// The products of a training step. Per linear layer y = x W^T: forward, gradient of x (except for the patches,
+// which need none), gradient of W. Per attention: q k^T and p v, and in the backward q k^T again and the four
+// gradients. Causal attention counts in full.
 std::vector<Gemm> gemms_of_step(const Case& c);
-// Of a forward pass over `batch` samples alone.
+// The products of a forward pass over `batch` samples.
 std::vector<Gemm> gemms_of_forward(const Case& c, int64_t batch);
 
 double flops(const std::vector<Gemm>& gemms);
 
-// Runs a list on operands of its own, by OpenBLAS (products with a batch one per thread, the others on all threads) or
-// by the library's kernel.
+// Runs a list of products on operands of its own, either with OpenBLAS (each batched product on one thread, others on
+// all threads) or with the library's kernel.
 enum class Products { openblas, ours };
 class Replay {
  public:

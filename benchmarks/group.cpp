@@ -1,6 +1,7 @@
-// What a group of one rank costs: training steps with it and without, turn by turn.   usage: group [CASE] [--rounds N]
-// Prints the medians and their ratio. Exit 1 where that is over 1.01. What it costs does not grow with the model, so the
-// smallest one shows it best.
+// The overhead of a group with a single rank: training steps with and without it, alternately.
+//   usage: group [CASE] [--rounds N]
+// Prints the medians and their ratio. Exit code 1 if the ratio is above 1.01. The overhead does not grow with the
+// model, so the smallest model shows it best.
 #include <algorithm>
 #include <cstdio>
 #include <CLI/CLI.hpp>

@@ -32,11 +32,11 @@ constexpr int64_t kHeads = 4, kHeadSize = 64;
 Tensor normal(const Dims& shape, TensorOptions like) { return randn(shape, like); }
 Tensor leaf(const Dims& shape, TensorOptions like) { return require_grad(normal(shape, like)); }
 
-constexpr int kQueued = 8;  // runs that a device is given before it is waited for: its start and the wait count little
+constexpr int kQueued = 8;  // runs queued on a device before a wait, so that start and wait count little
 
 int at_once(Device device) { return device == kCpu ? 1 : kQueued; }
 
-// f() n times, until the device has done it; milliseconds of one.
+// Milliseconds per call of f, for n calls, including the device's work.
 template <class F> double each_of(int n, Device device, const F& f) {
   if (device != kCpu) gpu::synchronize(device);
   return milliseconds([&] {
@@ -46,7 +46,7 @@ template <class F> double each_of(int n, Device device, const F& f) {
          n;
 }
 
-// outputs() is the forward pass; the backward one takes normal cotangents to every input.
+// outputs() is the forward pass. The backward pass gets normal cotangents and computes the gradients of all inputs.
 Run differentiable(std::vector<Tensor> inputs, std::function<std::vector<Tensor>()> outputs) {
   std::vector<Tensor> cotangents;
   for (const Tensor& y : outputs()) cotangents.push_back(normal(y.shape(), y.options()));
@@ -115,9 +115,10 @@ Run attention_of(int64_t batch, int64_t length, TensorOptions like) {
   return differentiable({qkv}, [=] { return std::vector<Tensor>{packed_attention(qkv, kHeads)}; });
 }
 
-constexpr int64_t kSide = 16;  // of images
+constexpr int64_t kSide = 16;  // side of an image
 
-// Filters of 3 x 3, as many channels out as in; or of images with `colours`, which take no gradient.
+// 3 x 3 filters with the same number of channels in and out; or, on images with `colours` channels, without the input's
+// gradient.
 template <int64_t side, int64_t stride = 1, int64_t colours = 0>
 Run conv2d_of(int64_t images, int64_t width, TensorOptions like) {
   const int64_t in = colours > 0 ? colours : width;
@@ -134,7 +135,7 @@ Run max_pool2d_of(int64_t images, int64_t width, TensorOptions like) {
   return differentiable({x}, [=] { return std::vector<Tensor>{max_pool2d(x, 2)}; });
 }
 
-// A step of a batch of `rows`, the state `width` wide.
+// One step for a batch of `rows`, with hidden size `width`.
 Run gru_step_of(int64_t rows, int64_t width, TensorOptions like) {
   const Tensor a = leaf({rows, 3 * width}, like), u = leaf({rows, 3 * width}, like), h = leaf({rows, width}, like);
   return differentiable({a, u, h}, [=] { return std::vector<Tensor>{gru_step(a, u, h)}; });
@@ -148,7 +149,7 @@ Run lstm_step_of(int64_t rows, int64_t width, TensorOptions like) {
   });
 }
 
-// A layer over 16 steps, with RMSNorm.
+// A layer with RMSNorm over 16 steps.
 template <class Layer> Run recurrent_of(int64_t rows, int64_t width, TensorOptions like) {
   const auto layer =
       std::make_shared<Layer>(nn::RecurrentOptions{.inputs = width, .hidden = width, .norm = nn::RecurrentNorm::rms});
@@ -160,7 +161,7 @@ template <class Layer> Run recurrent_of(int64_t rows, int64_t width, TensorOptio
   return differentiable(inputs, [=] { return std::vector<Tensor>{(*layer)(x).output}; });
 }
 
-// `count` weights and as many biases; a step is all there is.
+// `count` weights with as many biases. Only the optimizer step is timed.
 Run adamw_of(int64_t count, int64_t width, TensorOptions like) {
   std::vector<Tensor> parameters;
   for (int64_t i = 0; i < count; ++i) {
@@ -172,7 +173,7 @@ Run adamw_of(int64_t count, int64_t width, TensorOptions like) {
   return [=] { return Times{each_of(at_once(like.device), like.device, [&](int) { optimizer->step(); }), 0}; };
 }
 
-// A chain of additions: with a width of 1, what recording an op and passing its node cost.
+// A chain of additions. With width 1 it shows the cost of recording an op and of its node in the backward.
 Run chain_of(int64_t length, int64_t width, TensorOptions like) {
   const Tensor x = leaf({width}, like), step = normal({width}, like);
   return differentiable({x}, [=] {
@@ -182,7 +183,7 @@ Run chain_of(int64_t length, int64_t width, TensorOptions like) {
   });
 }
 
-// As many bytes as one tensor of the shape has, copied by all threads, a piece each; on a device by its copy.
+// Copies the bytes of one tensor of the shape: a piece per thread, or the device's own copy.
 Run memcpy_of(int64_t rows, int64_t width, TensorOptions like) {
   const Tensor from = normal({rows, width}, like), to = empty_like(from);
   if (like.device != kCpu)

@@ -1,5 +1,5 @@
-// The ops that benchmarks/kernels times by themselves; benchmarks/torch_kernels.py has the same table but for layers
-// with norms, which PyTorch lacks.
+// The ops that benchmarks/kernels times one by one. benchmarks/torch_kernels.py has the same table without layers with
+// norms, which PyTorch lacks.
 #pragma once
 
 #include <functional>
@@ -14,20 +14,20 @@ namespace isonorm::bench {
 struct Times {
   double forward_ms = 0, backward_ms = 0;
 };
-// Runs an op on inputs of its own, forward with a graph and backward to all of its inputs: once on the CPU, on a device
-// several times before it is waited for; the times are those of one.
+// Runs an op on its own inputs, forward with a graph and backward to all inputs. On a device it runs several times
+// before a wait; times are per run.
 using Run = std::function<Times()>;
 
 struct KernelOp {
   std::string_view name;
-  std::string_view rows_are, width_is;  // what the two sizes mean
+  std::string_view rows_are, width_is;  // the meaning of the two sizes
   Run (*make)(int64_t rows, int64_t width, TensorOptions like);
-  // Multiply-adds or elements: what the time should be proportional to.
+  // Multiply-adds or elements: the time should be proportional to this number.
   double (*work)(double rows, double width);
 };
 
 std::span<const KernelOp> kernel_ops();
-// Throws listing the names.
+// Throws, listing the names, if there is no such op.
 const KernelOp& kernel_op(std::string_view name);
 
 }  // namespace isonorm::bench

@@ -96,7 +96,7 @@ int main(int argc, char** argv) {
     works(2, work);
     if (!reference) return print("", works(times, work)), 0;
     json ours, theirs;
-    for (int i = -2; i < times; ++i) {  // the first ones warm up
+    for (int i = -2; i < times; ++i) {  // two rounds of warm-up
       const json fused = works(1, work);
       const UseReference composition;
       const json composed = works(1, work);

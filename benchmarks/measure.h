@@ -7,7 +7,7 @@
 
 namespace isonorm::bench {
 
-// Seconds on the clock that all processes of the machine share (CLOCK_MONOTONIC; Python's time.monotonic()).
+// Seconds on the clock that all processes of a machine share (CLOCK_MONOTONIC; Python's time.monotonic()).
 inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -20,7 +20,7 @@ template <class F> double milliseconds(const F& f) {
 
 double median(std::vector<double> values);
 
-// Resident size of this process, now and at its largest (VmRSS and VmHWM), in bytes.
+// Resident memory of this process in bytes: current (VmRSS) and peak (VmHWM).
 int64_t resident_bytes();
 int64_t peak_bytes();
 

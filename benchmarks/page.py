@@ -9,9 +9,9 @@ import table
 
 STYLE = (Path(__file__).parent / "page.css").read_text()
 LIMITS = ["limit", "own limit", "registers", "memory"]
-# Bars by their series, in page.css; other series are ours, and have colours of their own.
+# Colours of bars by series, in page.css. Other series are ours and have their own colours.
 NAMED = {"ours": "ours", "eager": "eager", "autocast": "eager", "compile": "compile", "compiled": "compile"} | dict.fromkeys(LIMITS, "limit")
-COLOURS = 9  # of the stacked bars; see page.css
+COLOURS = 9  # for stacked bars; see page.css
 
 
 def bar(group, row, series):
@@ -61,7 +61,7 @@ def lines(group):
     for i, row in enumerate(rows):
         out.append(f'<text x="{x(i):.1f}" y="{top + high + 18}" text-anchor="middle">{escape(row["name"])}</text>')
     out.append(f'<text x="{left + wide / 2}" y="{top + high + 38}" text-anchor="middle">{escape(group["across"])}</text>')
-    # Labels stand at the last point, apart from each other.
+    # Labels are at the last point of each line, moved apart where they would overlap.
     ends = sorted((y(rows[-1]["values"][s]), s) for s in group["series"])
     below = -1e9
     for end, series in ends:

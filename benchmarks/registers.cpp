@@ -11,12 +11,13 @@ template <> struct Register<16> { typedef float type __attribute__((vector_size(
 template <> struct Register<32> { typedef float type __attribute__((vector_size(32))); };
 template <> struct Register<64> { typedef float type __attribute__((vector_size(64))); };
 
-// Two units, each of which starts a multiply-add in every cycle and ends it four or five later, need ten chains.
+// Two units that each start a multiply-add per cycle and need four or five cycles for it require ten independent
+// chains.
 template <int bytes> [[gnu::always_inline]] inline void chains(int64_t flops) {
   constexpr int count = 12;
   using Vec = typename Register<bytes>::type;
   Vec sum[count] = {};
-  for (Vec& s : sum) asm("" : "+m"(s));  // hides that all chains are the same
+  for (Vec& s : sum) asm("" : "+m"(s));  // hides from the compiler that all chains are equal
   const Vec factor = Vec{} + 0.5f, summand = Vec{} + 1.0f;
   for (int64_t i = 0; i < flops / (count * bytes / 2); ++i)
 #pragma GCC unroll 12

@@ -1,11 +1,11 @@
-// The machine's arithmetic: multiply-adds of f32 that stay in registers.
+// The machine's peak arithmetic: f32 multiply-adds that stay in registers.
 #pragma once
 
 namespace isonorm::bench {
 
-// Does `flops` operations, a multiply-add being two, in independent chains in the widest registers that the kernels use
-// (core/kernels/kernel.h, isa()), shared out among the threads. Nothing is loaded or stored: no program does them
-// faster.
+// Performs `flops` operations (a multiply-add counts as two) in independent chains in the widest registers that the
+// kernels use (core/kernels/kernel.h, isa()), divided among the threads. Nothing is loaded or stored, so no program can
+// be faster.
 void multiply_add(double flops);
 
 }  // namespace isonorm::bench

@@ -20,23 +20,23 @@ from sides import ROOT, AtOnce, Failure, Side, Work, alternate, ratio, set_up_to
 CASES = ["vit_fmnist", "vit_tiny", "gpt_small"]
 INFERENCE_BATCHES = [1, 16]
 FORM_CASES = ["vit_tiny", "vit_small", "vit_base", "gpt3_small"]
-LARGER_BATCHES = [("vit_base", 8), ("gpt3_small", 4)]  # than the cases have: projecting costs the same for any batch
+LARGER_BATCHES = [("vit_base", 8), ("gpt3_small", 4)]  # than in the cases: projecting costs the same for any batch
 OPS = [("add_norm_layer", 6400, 512), ("add_norm_rms", 6400, 512), ("layer_norm", 6400, 512), ("softmax", 6400, 512),
        ("softmax", 1600, 512), ("gelu", 6400, 512), ("gelu", 1600, 512), ("cross_entropy", 6400, 512),
        ("cross_entropy", 2048, 8192), ("adamw", 24, 512)]
-# Tensors of an op's size that it has to read and write, forward and backward: x and y; the gradient of y, what was kept,
-# the gradient of x. AdamW reads a parameter, its gradient and two moments and writes three of them back.
+# Tensors of an op's size to read and write, forward and backward: x and y; the gradient of y, the saved tensors, the
+# gradient of x. AdamW reads a parameter, its gradient and two moments, and writes back three of them.
 PASSES = {"add_norm_layer": 8, "add_norm_rms": 8, "layer_norm": 5, "softmax": 5, "gelu": 5, "cross_entropy": 3, "adamw": 7}
 FUSED = [("mlp", 6400, 128), ("mlp", 2048, 384), ("attention", 128, 50), ("attention", 8, 256), ("conv2d", 32, 32),
          ("conv2d", 16, 96), ("max_pool2d", 32, 96)]
 CONVOLUTIONS = [("conv2d_rgb", 16, 96), ("conv2d_large", 16, 96), ("conv2d_stride2", 16, 96), ("conv2d", 16, 192)]
-LIMITS = {"limit": "gemms", "own limit": "products", "registers": "registers"}  # of a step or a forward pass
+LIMITS = {"limit": "gemms", "own limit": "products", "registers": "registers"}  # for a step or a forward pass
 WIDTHS = [64, 128, 256, 512, 1024, 2048, 4096, 8192]
-ELEMENTS = 1 << 22  # of a tensor of the bandwidth section: 16 MiB
-TENSORS = 4  # that add_norm reads and writes: x, branch, sum, normed; backward their gradients and the sum
+ELEMENTS = 1 << 22  # elements of a tensor in the bandwidth section: 16 MiB
+TENSORS = 4  # tensors that add_norm reads and writes: x, branch, sum, normed; backward: their gradients and the sum
 CHAIN = 1000
-CONTEXTS = [(8192, 6), (8192, 1), (16384, 1), (32768, 1)]  # with the depth of the model: the last ones take a minute a step
-STEPS = 300  # of the trainings whose losses are shown
+CONTEXTS = [(8192, 6), (8192, 1), (16384, 1), (32768, 1)]  # with the model's depth; the last ones take a minute a step
+STEPS = 300  # steps of the trainings whose losses are shown
 
 
 def at_most(x):
@@ -127,13 +127,13 @@ class Bench:
 def steps(bench):
     """Training, inference, memory and start of the cases."""
     training, inference, peaks, own_peaks, starts, shares = [], {b: [] for b in INFERENCE_BATCHES}, [], [], [], []
-    with bench.ours("step", CASES[0]) as first:  # does not count: a virtual machine fetches memory from its host
+    with bench.ours("step", CASES[0]) as first:  # not counted: a virtual machine first gets memory from its host
         first.go(1, "train")
     for case in CASES:
         with contextlib.ExitStack() as stack:
             sides = bench.sides_of(stack, case)
             ours = sides["ours"]
-            # Before anything else is asked of the processes: the peak of memory is training's.
+            # Measured first, so that the peak of memory is training's.
             peak = {name: side.go(1, "train")["peak_bytes"] / 1e6 for name, side in sides.items()}
             held = {name: side.facts["base_bytes"] / 1e6 for name, side in sides.items()}
             own = {name: peak[name] - held[name] for name in peak}
@@ -219,7 +219,7 @@ def kernels(bench):
 def op_row(bench, sides, op, rows, width):
     name = f"{op}, {rows} layers of {width}" if op == "adamw" else f"{op} [{rows}, {width}]"
     works = {n: Work(side, f"{op} {rows} {width}") for n, side in sides.items()}
-    if op in PASSES:  # memcpy reads and writes: half as many
+    if op in PASSES:  # memcpy reads and writes, so half as many
         elements = rows * width * (width if op == "adamw" else 1)
         works["memory"] = Work(sides["ours"], f"memcpy {elements * PASSES[op] // 2} 1")
     return row(name, bench.alternate(name, works, 2, 5))

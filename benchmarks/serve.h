@@ -1,6 +1,6 @@
-// The line protocol by which benchmarks/sides.py lets several programs work alternately. One JSON object a line:
+// The line protocol by which benchmarks/sides.py lets several programs work alternately. One JSON object per line:
 //
-//   out  {"event": "ready", ...}       when what is measured is built and warm
+//   out  {"event": "ready", ...}       when everything is built and warmed up
 //   in   go N WORK...                  do WORK N times
 //   out  {"ms": [...], ...}            the time of each
 //   in   end                           or end of input
@@ -14,13 +14,13 @@
 
 namespace isonorm::bench {
 
-// Does a work `times` times; what it returns is the answer. Throws on an unknown work.
+// Does a work `times` times and returns the answer to send. Throws on an unknown work.
 using Work = std::function<nlohmann::json(int times, const std::vector<std::string>& work)>;
 
-// Says that it is ready and, with `ready`, what it is; then answers until the end.
+// Sends the ready line with the facts in `ready`, then answers requests until the end of input.
 void serve(nlohmann::json ready, const Work& work);
 
-// CPU, threads, BLAS and compiler, as the ready line of every program of ours has them.
+// CPU, threads, BLAS and compiler, for the ready lines of our programs.
 nlohmann::json environment();
 
 }  // namespace isonorm::bench

@@ -35,7 +35,7 @@ def set_up_torch():
         subprocess.run([partial / "bin" / "python", "-m", "pip", "install", "-q", "torch", "numpy"], check=True)
     except subprocess.CalledProcessError:
         raise Failure("could not set PyTorch up: needs python3-venv and access to PyPI, or --python with a PyTorch of your own")
-    partial.rename(VENV)  # no script of its bin/ is used, so the environment may move
+    partial.rename(VENV)  # scripts in its bin/ are not used, so the environment may be moved
     return python
 
 
@@ -45,7 +45,7 @@ class Side:
     def __init__(self, name, command, threads, limit=None, environment=None):
         """limit: seconds until the process is ended, whatever it is doing; None: as long as it takes."""
         self.name = name
-        self.errors = tempfile.TemporaryFile("w+")  # not a pipe: nobody reads along, and a full pipe would block
+        self.errors = tempfile.TemporaryFile("w+")  # not a pipe: nobody reads it meanwhile, and a full pipe would block
         pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
         started = time.monotonic()
         try:
@@ -73,7 +73,7 @@ class Side:
         return json.loads(line)
 
     def ask(self, times, work):
-        with contextlib.suppress(BrokenPipeError):  # then read() says why it ended
+        with contextlib.suppress(BrokenPipeError):  # then read() reports why it ended
             self.process.stdin.write(f"go {times} {work}\n")
             self.process.stdin.flush()
 

@@ -1,9 +1,11 @@
-// Times one training step of a benchmark case.   usage: step CASE [--batch N] [--context N] [--depth N] [--form F]
-// [--storage raw|mapped] [--no-affine] [--activations f32|bf16] [--dtype D] [--precision full|bf16] [--warmup N]
-// [--device cuda] [--captured] [--any-order] [--steps N] [--threads N] [--json] [--profile] [--serve]   With --serve it
-// speaks the protocol of benchmarks/serve.h: the works are "train", "infer BATCH", the matrix products of both alone,
-// by OpenBLAS ("gemms", "gemms BATCH") or by our kernel ("products", "products BATCH"), as many operations in registers
-// ("registers", "registers BATCH"), and "profile WORK", which has the time of each kernel in the answer.
+// Times one training step of a benchmark case.
+//   usage: step CASE [--batch N] [--context N] [--depth N] [--form F] [--storage raw|mapped] [--no-affine]
+//               [--activations f32|bf16] [--dtype D] [--precision full|bf16] [--warmup N] [--device cuda] [--captured]
+//               [--any-order] [--steps N] [--threads N] [--json] [--profile] [--serve]
+// With --serve it speaks the protocol of benchmarks/serve.h. The works are "train" and "infer BATCH"; the matrix
+// products of both alone, with OpenBLAS ("gemms", "gemms BATCH") or our kernel ("products", "products BATCH"); the same
+// number of operations in registers ("registers", "registers BATCH"); and "profile WORK", which adds the time of each
+// kernel to the answer.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -29,7 +31,7 @@ using nlohmann::json;
 
 namespace {
 
-// Each until the device has done it.
+// Each time includes the device's work.
 template <class F> std::vector<double> timed(int times, Device device, const F& f) {
   std::vector<double> ms;
   for (int i = 0; i < times; ++i)
@@ -40,7 +42,7 @@ template <class F> std::vector<double> timed(int times, Device device, const F& 
   return ms;
 }
 
-// Milliseconds of each kernel in all calls of a profile, and what lies between them.
+// Milliseconds per kernel, summed over all calls of a profile, and the time between calls.
 json by_kernel(const profile::Profile& p) {
   std::map<std::string, double> kernels;
   double rest = 1e3 * p.seconds;
@@ -83,7 +85,7 @@ class Works {
     return {{"ms", ms}, {"peak_bytes", peak_bytes()}, {"peak_tensor_bytes", allocator_of(device_).stats().peak}};
   }
 
-  std::vector<Gemm> gemms(int64_t batch) const {  // 0: of a training step
+  std::vector<Gemm> gemms(int64_t batch) const {  // 0: training step
     return batch > 0 ? gemms_of_forward(case_, batch) : gemms_of_step(case_);
   }
 

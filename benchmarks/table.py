@@ -2,7 +2,7 @@
 
 import textwrap
 
-WIDTH = 28  # of the first column, at least
+WIDTH = 28  # minimum width of the first column
 
 
 def number(x, decimals=None):

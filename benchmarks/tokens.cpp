@@ -1,8 +1,9 @@
-// Times decoding at batch 1 of a GPT whose weights do not fit the caches, and reading as many bytes: a token reads every
-// weight once.
-//   usage: tokens [--dtype f32|bf16] [--width N] [--depth N] [--vocab N] [--length N] [--rounds N] [--threads N] [--serve]
-// With --serve it speaks the protocol of benchmarks/serve.h: the works are "decode", milliseconds of a token, and
-// "read", milliseconds of a sum over a tensor of as many bytes as a token's weights have.
+// Times decoding at batch 1 for a GPT whose weights exceed the caches, and reading the same number of bytes, because a
+// token reads every weight once.
+//   usage: tokens [--dtype f32|bf16] [--width N] [--depth N] [--vocab N] [--length N] [--rounds N] [--threads N]
+//                 [--serve]
+// With --serve it speaks the protocol of benchmarks/serve.h. The works are "decode", milliseconds per token, and
+// "read", milliseconds to sum a tensor with as many bytes as a token's weights.
 #include <cstdio>
 
 #include <CLI/CLI.hpp>

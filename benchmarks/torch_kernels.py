@@ -15,8 +15,8 @@ from torch_serve import milliseconds, serve, wait
 DTYPES = dict(f32=torch.float32, f64=torch.float64, bf16=torch.bfloat16)
 
 
-LIKE = dict(device="cpu", dtype=torch.float32)  # of all tensors; main() sets it
-QUEUED = 8  # runs that a device is given before it is waited for, as on our side
+LIKE = dict(device="cpu", dtype=torch.float32)  # options of all tensors; main() sets them
+QUEUED = 8  # runs queued on a device before a wait, as in our program
 
 
 def leaf(*shape):
@@ -157,7 +157,7 @@ class Differentiable:
         forward, outputs = each_of(lambda _: self.forward(*self.inputs))
         wanted = [x for x in self.inputs if x.requires_grad]
         backward, gradients = each_of(lambda i: torch.autograd.grad(outputs[i], wanted, self.cotangents))
-        del outputs, gradients  # not timed, as on our side
+        del outputs, gradients  # not timed, as in our program
         return forward, backward
 
 

@@ -50,7 +50,7 @@ class Attention(nn.Module):
 class Block(nn.Module):
     def __init__(self, width, heads, causal, gelu):
         super().__init__()
-        self.gelu = "tanh" if gelu == "tanh" else "none"  # as F.gelu calls them
+        self.gelu = "tanh" if gelu == "tanh" else "none"  # F.gelu's name
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.attn = Attention(width, heads, causal)
         self.fc1, self.fc2 = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
@@ -114,14 +114,14 @@ class Trainer:
         torch.manual_seed(1)
         self.device, self.case = device, CASES[name] | {k: v for k, v in sizes.items() if v}
         case = dict(self.case, gelu=gelu)
-        # Parameters in f32 and products in bf16, as trainings in PyTorch mostly are; or all in one dtype.
+        # f32 parameters with products in bf16, as is usual in PyTorch; or everything in one dtype.
         self.autocast = dtype == "bf16" and not pure
         self.dtype = torch.float32 if self.autocast else DTYPES[dtype]
         batch, vit = case.pop("batch"), case.pop("model") == "vit"
         self.model = (Vit(**case) if vit else Gpt(**case)).to(device, self.dtype)
         self.x = self.inputs(batch)
         self.y = (torch.randint(case["classes"], (batch,)) if vit else torch.randint(case["vocab"], self.x.shape)).to(device)
-        # Every batch size is compiled for itself: dynamic shapes would be slower. The loss is compiled along.
+        # Compiles each batch size separately: dynamic shapes would be slower. The loss is compiled, too.
         compile_ = (lambda f: torch.compile(f, dynamic=False, mode=mode)) if compiled else (lambda f: f)
         self.forward, self.loss = compile_(self.model), compile_(self.loss_of)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3, weight_decay=0.1, fused=fused or None)
@@ -162,9 +162,9 @@ class Trainer:
 
 def be_deterministic():
     """Of all ops, scaled_dot_product_attention's backward and cuBLAS among them, before any of them has run."""
-    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # PyTorch refuses products without it
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # PyTorch refuses deterministic products without it
     torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # that is for finding mistakes, and costs time
+    torch.utils.deterministic.fill_uninitialized_memory = False  # helps to find mistakes, but costs time
 
 
 def main():

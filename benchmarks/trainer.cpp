@@ -28,7 +28,7 @@ std::unique_ptr<nn::Module> build(const Case& c, const TrainerOptions& options) 
       {.image = c.image, .channels = c.channels, .patch = c.patch, .classes = c.classes, .transformer = t}, stream));
 }
 
-// Of a language model without its logits.
+// The loss; for a language model without materialised logits.
 Tensor loss_of(nn::Module& model, const training::Examples& batch) {
   auto* gpt = dynamic_cast<nn::Gpt*>(&model);
   if (!gpt) return training::cross_entropy_of(model, batch);
@@ -50,7 +50,7 @@ Trainer::Trainer(const Case& c, const TrainerOptions& options)
              .activations = options.activations,
              .captured = options.captured,
              .group = options.group}) {
-  // Tables of the size that GPT-2 starts with: with a tied head, standard normal ones would make the softmax one-hot.
+  // Scales tables to GPT-2's initial size: with a tied head, standard normal tables would make the softmax one-hot.
   for (const nn::NamedParameter& p : model_->named_parameters())
     if (p.name == "token.weight" || p.name.starts_with("position") || p.name == "cls")
       copy_into(p.tensor, mul(detach(p.tensor), 0.02));

@@ -1,4 +1,4 @@
-// A benchmark case's model, its fixed random batches, one training step and one inference on them.
+// A benchmark case: its model, fixed random batches, one training step and one inference on them.
 #pragma once
 
 #include <map>
@@ -16,29 +16,30 @@ namespace isonorm::bench {
 struct TrainerOptions {
   streams::Form form = streams::Form::layer_norm;
   streams::Stored storage = streams::Stored::raw;
-  DType activations = DType::f32;                 // what the backward needs of the forward is kept in; f32 or bf16
+  DType activations = DType::f32;                 // dtype of the forward values that the backward needs; f32 or bf16
   DType dtype = DType::f32;                       // of parameters and activations
-  nn::Precision precision = nn::Precision::full;  // of products, where the parameters are f32
+  nn::Precision precision = nn::Precision::full;  // of products, if the parameters are f32
   Device device = kCpu;
   bool affine = true;                   // learned gain and bias in the norms, as PyTorch's nn.LayerNorm has them
-  bool captured = false;                // steps of a GPU are a CUDA graph from the third on
-  distributed::Group* group = nullptr;  // ranks that take the step together
+  bool captured = false;                // GPU steps are a CUDA graph from the third on
+  distributed::Group* group = nullptr;  // ranks that share the step
 };
 
 class Trainer {
  public:
   explicit Trainer(const Case& c, const TrainerOptions& options = {});
 
-  // Forward, loss, backward, clipping at a gradient norm of 1, AdamW. Returns the loss. The device may have work left.
+  // Forward, loss, backward, clipping at a gradient norm of 1, AdamW. Returns the loss. The device may still be
+  // working.
   double step();
-  // The logits of `batch` samples, without recording a graph, by the model prepared for inference.
+  // The logits for `batch` samples, from the model prepared for inference, without a graph.
   Tensor infer(int64_t batch);
 
   int64_t parameter_count() const { return model_->parameter_count(); }
 
  private:
   Tensor inputs(int64_t batch) const;
-  void prepare(bool on);  // for inference; at most once between two training steps
+  void prepare(bool on);  // for inference; called at most once between two training steps
 
   Case case_;
   TrainerOptions options_;

@@ -1,5 +1,5 @@
-# Toolchain of the preset arm64: Debian's cross compiler for 64-bit ARM, libraries from a folder that scripts/arm64 makes. What was built is run by
-# qemu. A program finds its libraries by the paths of that folder as seen from inside.
+# Toolchain of the preset arm64: Debian's cross compiler for 64-bit ARM, with libraries from a folder that scripts/arm64
+# makes. qemu runs the programs; they find their libraries by paths inside that folder.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)

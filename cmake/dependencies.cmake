@@ -1,9 +1,9 @@
-# What the library is built with. None of it is visible to a user of the installed library's headers.
+# The libraries that the build needs. The headers of the installed library do not expose them to users.
 
-set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # a program of a project around this one links them too
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # programs of an enclosing project link them, too
 find_package(Threads REQUIRED)
 
-# All that is missing is said at once, by the names of Debian's packages.
+# All missing packages are reported at once, by Debian's names.
 set(missing)
 find_package(ZLIB QUIET)
 if(NOT ZLIB_FOUND)

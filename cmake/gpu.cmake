@@ -1,7 +1,7 @@
-# CUDA in the library: ISONORM_GPU says which form of gpu/ it holds.
+# CUDA in the library: ISONORM_GPU chooses the form of gpu/.
 #   off       none.cpp alone: there are no devices
 #   cuda      compiled by nvcc, runtime linked statically; runs on machines without a driver, where there are no devices
-#   emulated  the same sources compiled for the host, with tests/emulated_gpu instead of CUDA: a kernel's threads run on the CPU
+#   emulated  the same sources compiled for the host, with tests/emulated_gpu instead of CUDA: kernels run on the CPU
 #   ptx       compiled by nvcc, with tests/ptx instead of CUDA's runtime: it interprets the PTX on the CPU
 #   auto      cuda if nvcc is found and compiles for the devices, else off
 # Programs that test the GPU link the emulated objects in front of a library of any other form.
@@ -36,7 +36,7 @@ file(GLOB gpu_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/gpu/*.cpp ${PROJEC
      ${PROJECT_SOURCE_DIR}/gpu/kernels/*.cu ${PROJECT_SOURCE_DIR}/gpu/steps/*.cpp ${PROJECT_SOURCE_DIR}/gpu/steps/*.cu)
 list(REMOVE_ITEM gpu_sources ${PROJECT_SOURCE_DIR}/gpu/none.cpp)
 
-# isonorm_gpu_objects(name): an object library, as all forms have it.
+# isonorm_gpu_objects(name): an object library with the settings that all forms share.
 function(isonorm_gpu_objects name)
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${gpu_sources})
   target_link_libraries(${name} PRIVATE isonorm_flags)
@@ -44,11 +44,11 @@ function(isonorm_gpu_objects name)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET default)
 endfunction()
 
-# In a folder of its own: that a .cu is compiled as C++ is said of a source in a folder.
+# In its own folder, because the language of a .cu source is a property of a source within a folder.
 add_subdirectory(tests/emulated_gpu)
 
-# isonorm_link_emulated_gpu(target): its devices are emulated ones. Its own objects come before the library's, of which the
-# linker then takes none of gpu/.
+# isonorm_link_emulated_gpu(target): the target's devices are emulated. Its own objects come before the library's, so
+# the linker takes no objects of gpu/ from the library.
 function(isonorm_link_emulated_gpu target)
   if(NOT ISONORM_GPU_FORM STREQUAL "emulated")
     target_link_libraries(${target} PRIVATE isonorm_gpu_emulated ${CMAKE_DL_LIBS})
@@ -65,8 +65,8 @@ if(ISONORM_CUDA_FOUND)
   endif()
   find_package(CUDAToolkit REQUIRED)
 
-  # Headers of the libraries that gpu/dynamic.cpp opens at run time: the toolkit's, or those beside the folders that
-  # ISONORM_GPU_LIBRARIES names, here or in the environment, as .../nvidia/cu13/lib of pip.
+  # Headers of the libraries that gpu/dynamic.cpp opens at run time: the toolkit's, or those next to the folders in
+  # ISONORM_GPU_LIBRARIES (here or in the environment), such as pip's .../nvidia/cu13/lib.
   set(ISONORM_GPU_LIBRARIES "" CACHE STRING "Folders of libcublasLt.so.13 and libcudnn.so.9, with colons between them")
   add_library(isonorm_gpu_libraries INTERFACE)
   string(REPLACE ":" ";" folders "${ISONORM_GPU_LIBRARIES}:$ENV{ISONORM_GPU_LIBRARIES}")
@@ -91,7 +91,7 @@ if(ISONORM_CUDA_FOUND)
     string(REGEX REPLACE "[^0-9;]" "" version "${lines}")
     string(REPLACE ";" "." version "${version}")
   endif()
-  if(version VERSION_GREATER_EQUAL 9.8 AND version VERSION_LESS 10)  # from 9.8 on a plan can be made for a device that is described
+  if(version VERSION_GREATER_EQUAL 9.8 AND version VERSION_LESS 10)  # 9.8 can make plans for a described device
     message(STATUS "GPU: cuDNN's headers are of ${version}, in ${ISONORM_CUDNN_INCLUDE}")
     target_compile_definitions(isonorm_gpu_libraries INTERFACE $<$<COMPILE_LANGUAGE:CXX>:ISONORM_CUDNN>)
     target_include_directories(isonorm_gpu_libraries SYSTEM INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${ISONORM_CUDNN_INCLUDE}>)
@@ -106,7 +106,7 @@ if(ISONORM_CUDA_FOUND)
     set_target_properties(isonorm_gpu_cuda PROPERTIES EXCLUDE_FROM_ALL OFF)
   endif()
   target_link_libraries(isonorm_gpu_cuda PRIVATE CUDA::cudart_static isonorm_gpu_libraries)
-  # 445: a template parameter of a lambda that only its body uses. Relaxed: constexpr functions of the standard library.
+  # 445: a template parameter of a lambda that only its body uses. Relaxed: the standard library's constexpr functions.
   target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 ${ISONORM_CUDA_FLAGS} -ftz=false -prec-div=true -prec-sqrt=true
                                                   -diag-suppress=445 --expt-relaxed-constexpr>)
   if(NOT ISONORM_GPU_FORM STREQUAL "cuda")  # only the PTX is executed, by tests/ptx

@@ -1,4 +1,4 @@
-# What `cmake --install` puts in place of the library: itself (component library), headers, CMake package, pkg-config file (component dev).
+# `cmake --install`: the library (component library), headers, CMake package and pkg-config file (component dev).
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/isonorm)
 
@@ -15,8 +15,8 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/isonormConfig.cmake ${CMAKE_CURRENT_BI
 
 file(RELATIVE_PATH PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" PC_PREFIX "${PC_PREFIX}")
-# A static library needs its own dependencies wherever a program is linked, with --static or not. OpenBLAS by its path, and found there when
-# the program runs: its plain name is whatever flavour the machine prefers.
+# A static library needs its own dependencies wherever a program is linked, with --static or not. OpenBLAS is given by
+# its path, and programs look for it there when they run: its plain name is the flavour that the machine prefers.
 cmake_path(GET ISONORM_OPENBLAS_LIBRARY PARENT_PATH blas_dir)
 set(private " ${ISONORM_OPENBLAS_LIBRARY} -lz -lpcre2-8 -lutf8proc -lpng -ljpeg -pthread -ldl")
 if(NOT blas_dir IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)

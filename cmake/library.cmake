@@ -1,7 +1,8 @@
-# The one library, isonorm::isonorm. Kernel sources (core/cpu/*.cpp that include core/cpu/target.h) are compiled once per instruction set;
-# the base set comes first, so that of inline functions which the compiler did not inline the linker keeps the version every machine runs.
+# The single library isonorm::isonorm. Kernel sources (core/cpu/*.cpp that include core/cpu/target.h) are compiled once
+# per instruction set. The base set comes first: if the compiler does not inline an inline function, the linker keeps
+# the first copy, which every machine can run.
 
-# A line is what ISONORM_UNITY compiles as one file.
+# ISONORM_UNITY compiles each line as one file.
 set(units
     "core core/memory core/system core/kernels core/cpu"
     "autograd autograd/ops autograd/fused"
@@ -9,7 +10,7 @@ set(units
     "optim streams distributed parallel"
     "io data tokenizers"
     "hub onnx"
-    "reports training training/models training/options training/records training/run training/steps"
+    "reports training training/models training/options training/records training/run training/spec training/steps"
     "equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/probes"
     "equivalence/convert equivalence/verify equivalence/reference"
     "equivalence/explain equivalence/causes equivalence/compare equivalence/text equivalence/certificate")
@@ -30,7 +31,7 @@ foreach(unit IN LISTS units)
   endforeach()
 endforeach()
 
-# The loader that `isonorm convert` writes beside what it converted, as a string.
+# isonorm_torch.py as a string: `isonorm convert` writes it to the converted folder.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS hub/isonorm_torch.py)
 file(READ hub/isonorm_torch.py loader)
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/isonorm_torch.cpp @ONLY CONTENT
@@ -38,7 +39,7 @@ file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/isonorm_torch.cpp @ONLY CONTENT
 list(APPEND sources ${PROJECT_BINARY_DIR}/isonorm_torch.cpp)
 set_property(SOURCE tokenizers/pattern.cpp APPEND PROPERTY COMPILE_DEFINITIONS PCRE2_CODE_UNIT_WIDTH=8)  # texts are UTF-8
 
-# Those of core/cpu/bf16 once, for AVX-512 with products of bf16: the others are the same there.
+# core/cpu/bf16 is compiled once, for AVX-512 with bf16 products; the other kernels would be the same as for AVX-512.
 file(GLOB bf16_sources CONFIGURE_DEPENDS core/cpu/bf16/*.cpp)
 set(targets ${ISONORM_TARGETS})
 if("avx512" IN_LIST targets)
@@ -77,7 +78,8 @@ else()
   list(APPEND objects $<TARGET_OBJECTS:isonorm_gpu_${ISONORM_GPU_FORM}>)
 endif()
 
-# What computes itself is compiled with -O3, what calls it with -O1: it spends its time there, and -O3 would only take longer to compile.
+# Files that compute are compiled with -O3. Their callers spend their time in these files, so -O3 would only make them
+# slower to compile: they get -O1.
 set(fast ${sources})
 list(FILTER fast INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(core/.*|distributed/group.cpp|io/(number_format|sha256).cpp|tokenizers/.*|equivalence/convert/(canonical|sum_rounding).cpp|equivalence/verify/compare_rows.cpp|equivalence/causes/moved_results.cpp|equivalence/coordinates/(pairs|power).cpp)")
 list(REMOVE_ITEM sources ${fast})
@@ -92,7 +94,7 @@ foreach(part isonorm_fast isonorm)
   set_target_properties(${part} PROPERTIES UNITY_BUILD ${ISONORM_UNITY} UNITY_BUILD_MODE GROUP POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET default)
 endforeach()
 target_include_directories(isonorm_fast PRIVATE ${PROJECT_SOURCE_DIR})
-if(PROJECT_IS_TOP_LEVEL)  # as a part of another project, which the tests build too, every file compiles by its own includes
+if(PROJECT_IS_TOP_LEVEL)  # in an enclosing project, as in a test, every file compiles by its own includes
   target_precompile_headers(isonorm PRIVATE ${ISONORM_PRECOMPILED})
 endif()
 if(ISONORM_GPU_FORM STREQUAL "cuda")
@@ -109,11 +111,11 @@ if(BUILD_SHARED_LIBS)
   set_target_properties(isonorm PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 endif()
 
-# The public headers as users get them: see public_headers.cmake.
+# The public headers as users see them: see public_headers.cmake.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} core/*.h autograd/*.h nn/*.h optim/*.h streams/*.h
      io/*.h data/*.h tokenizers/*.h reports/*.h distributed/*.h parallel/*.h training/*.h equivalence/*.h gpu/device.h gpu/steps/captured.h)
 list(FILTER headers EXCLUDE REGEX "^core/cpu/")
-foreach(header IN LISTS headers)  # one that begins with "// Internal: " is included by sources alone
+foreach(header IN LISTS headers)  # headers with "// Internal: " are included by sources only
   file(STRINGS ${header} first_line LIMIT_COUNT 1)
   if(first_line MATCHES "^// Internal: ")
     list(REMOVE_ITEM headers ${header})
@@ -132,8 +134,8 @@ add_custom_command(
 add_custom_target(isonorm_headers ALL DEPENDS ${PROJECT_BINARY_DIR}/public.stamp)
 add_dependencies(isonorm isonorm_headers)
 
-# Users write <isonorm/isonorm.h>. A project around this one gets the copies, as system headers: its warnings are about its own code. Our own
-# programs get the sources themselves.
+# Users include <isonorm/isonorm.h>. An enclosing project gets the copies as system headers, since its warnings are
+# about its own code. Our own programs use the sources themselves.
 target_include_directories(isonorm PRIVATE ${PROJECT_SOURCE_DIR} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 if(PROJECT_IS_TOP_LEVEL)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
@@ -144,10 +146,10 @@ else()
   target_include_directories(isonorm SYSTEM INTERFACE $<BUILD_INTERFACE:${ISONORM_PUBLIC_HEADERS}>)
 endif()
 
-# What a manifest says about the build.
+# The description of the build in manifests.
 string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
 string(STRIP "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${config}} -fno-fast-math -fno-math-errno -fno-trapping-math" flags)
-string(REGEX REPLACE "-f[a-z]+-prefix-map=[^ ]+ " "" flags "${flags}")  # folders of the build
+string(REGEX REPLACE "-f[a-z]+-prefix-map=[^ ]+ " "" flags "${flags}")  # build folders
 set_property(SOURCE training/records/manifest.cpp APPEND PROPERTY COMPILE_DEFINITIONS
              ISONORM_VERSION="${PROJECT_VERSION}" "ISONORM_FLAGS=\"${flags}\"")
 target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)

@@ -1,4 +1,5 @@
-# Has the program write its manual pages and completions: OUT/man1/*.1.gz (*.1 without GZIP), OUT/isonorm (bash), OUT/_isonorm (zsh).
+# Makes the program write its manual pages and completions: OUT/man1/*.1.gz (*.1 without GZIP), OUT/isonorm (bash),
+# OUT/_isonorm (zsh).
 # cmake -D PROGRAM=isonorm -D OUT=dir -D GZIP=gzip -P manual.cmake
 function(write file)
   execute_process(COMMAND ${PROGRAM} ${ARGN} OUTPUT_FILE ${file} COMMAND_ERROR_IS_FATAL ANY)

@@ -71,10 +71,10 @@ add_link_options(-fno-fast-math -fno-unsafe-math-optimizations -O2)
 
 add_library(isonorm_flags INTERFACE)
 target_compile_features(isonorm_flags INTERFACE cxx_std_20)
-# clang reports every `omp simd` loop that it does not vectorise, also where that is as it should be.
+# clang reports every `omp simd` loop that it does not vectorise, even if that is intended.
 target_compile_options(isonorm_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-pass-failed>)
 # Without errno and trapping the compiler may vectorise square roots and selections; results stay IEEE.
-# No other library replaces a function of this one, so one may be inlined where it is called in its own file.
+# No other library replaces a function of this one, so functions may be inlined within their own file.
 # An enclosing project may be strict about its own code, so it gets no warnings about ours.
 set(warnings -Wall -Wextra)
 if(NOT PROJECT_IS_TOP_LEVEL AND NOT ISONORM_WERROR)
@@ -92,19 +92,19 @@ if(ISONORM_INSTALL AND NOT BUILD_SHARED_LIBS)
   endif()
   target_compile_options(isonorm_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${archived}>)
 endif()
-# nvcc's host compiler sees code that nvcc has written.
+# nvcc's host compiler warns about code that nvcc has written, so it gets fewer warnings.
 target_compile_options(isonorm_flags INTERFACE
                        "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall;$<$<BOOL:${ISONORM_WERROR}>:-Werror=all-warnings>>")
 
-# What most files of the library, of the program and of the tests include.
+# Headers that most files of the library, the program and the tests include.
 set(ISONORM_PRECOMPILED <algorithm> <cmath> <functional> <map> <memory> <optional> <sstream> <string> <variant> <vector>)
 foreach(header autograd/grad_mode autograd/ops/pointwise autograd/ops/reduce autograd/ops/shape core/printed core/tensor nn/module
                streams/parametrize streams/stream)
   list(APPEND ISONORM_PRECOMPILED ${PROJECT_SOURCE_DIR}/${header}.h)
 endforeach()
 
-# The instruction sets that the kernel sources are compiled for. Of all a machine takes its best. The best of this one alone takes a third of
-# the time. Where all are there for the tests, only that one is optimised.
+# The instruction sets of the kernels. A machine uses the best one that it has. Building only this machine's best takes
+# a third of the time. `tested` builds all, but optimises only the best.
 set(ISONORM_KERNELS all CACHE STRING "Instruction sets of the CPU kernels: all, native (this machine's best alone) or tested (all; others unoptimised)")
 set_property(CACHE ISONORM_KERNELS PROPERTY STRINGS all native tested)
 if(NOT ISONORM_KERNELS MATCHES "^(all|native|tested)$")
@@ -115,7 +115,7 @@ set(ISONORM_FLAGS_base "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND ISONORM_TARGETS avx2 avx512)
   set(ISONORM_CONTRACT -ffp-contract=$<IF:$<CXX_COMPILER_ID:Clang>,on,fast>)  # each compiler's default
-  set(ISONORM_FLAGS_base -march=x86-64)  # whatever -march the environment asks for
+  set(ISONORM_FLAGS_base -march=x86-64)  # replaces an -march of the environment
   set(ISONORM_FLAGS_avx2 ${ISONORM_FLAGS_base} -mavx2 -mfma -mf16c ${ISONORM_CONTRACT})
   set(ISONORM_FLAGS_avx512 ${ISONORM_FLAGS_base} -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mprefer-vector-width=512
                            ${ISONORM_CONTRACT})
@@ -125,7 +125,7 @@ set(cpu "")
 if(EXISTS /proc/cpuinfo)
   file(STRINGS /proc/cpuinfo cpu REGEX "^flags" LIMIT_COUNT 1)
 endif()
-foreach(target IN LISTS ISONORM_TARGETS)  # the best one last; requirements as in core/kernels/isa_choice.cpp
+foreach(target IN LISTS ISONORM_TARGETS)  # the last one is the best; requirements as in core/kernels/isa_choice.cpp
   set(needs_avx2 avx2 fma)
   set(needs_avx512 avx2 fma avx512f avx512dq avx512bw avx512vl)
   set(best ${target})

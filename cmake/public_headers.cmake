@@ -1,7 +1,7 @@
-# Copies the public headers of SOURCE to OUT/isonorm, where they include each other as "isonorm/core/tensor.h": a user's own "core/tensor.h"
-# can then neither hide ours nor be hidden by it. To a compiler they are system headers, also behind pkg-config's -I: a strict
-# program gets no warnings for them. (-isystem /usr/include in its place would break the standard library's own includes.) Unchanged files keep
-# their time stamp; files whose source is gone are removed.
+# Copies the public headers of SOURCE to OUT/isonorm, where they include each other as "isonorm/core/tensor.h": a user's
+# own "core/tensor.h" and ours then cannot hide each other. Compilers treat them as system headers, even after
+# pkg-config's -I, so a strict program gets no warnings about them. (-isystem /usr/include instead would break the
+# standard library's own includes.) Unchanged files keep their time stamps; files whose source is gone are removed.
 # cmake -D SOURCE=dir -D OUT=dir -D HEADERS=a.h;b/c.h -P public_headers.cmake
 file(GLOB_RECURSE stale RELATIVE ${OUT}/isonorm ${OUT}/isonorm/*.h)
 foreach(header IN LISTS HEADERS)

@@ -1,5 +1,6 @@
-# PCRE2 and utf8proc, of which the tokenizers are made, libpng and libjpeg-turbo, by which pictures are read: as the target isonorm_readers, or
-# ISONORM_READERS_MISSING with the names of Debian's packages. Used by the build, and by the installed package file of a static library.
+# PCRE2 and utf8proc for the tokenizers, libpng and libjpeg-turbo for pictures: as the target isonorm_readers, or else
+# ISONORM_READERS_MISSING with the names of Debian's packages. Used by the build, and by the installed package file of a
+# static library.
 
 set(ISONORM_READERS_MISSING)
 set(isonorm_includes)

@@ -1,4 +1,4 @@
-// Where a tensor's bytes live.
+// Device: the CPU or a GPU, on which a tensor's bytes are.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct Device {
 inline constexpr Device kCpu{};
 constexpr Device cuda(int index = 0) { return {DeviceKind::cuda, index}; }
 
-// Whether all kernels of this device take bf16 as it is, accumulating in f32. Where not, most rules compute in f32 and
-// round the result; those of products ask kernels::bf16_products.
+// True if all kernels of this device accept bf16 and accumulate in f32. If not, most ops convert to f32 and round the
+// result; matrix products ask kernels::bf16_products().
 constexpr bool native_bf16(Device d) { return d.kind == DeviceKind::cuda; }
 
 inline void append_text(std::string& s, Device d) { s += d.kind == DeviceKind::cpu ? "cpu" : text("cuda:", d.index); }

@@ -36,7 +36,7 @@ int64_t numel(const Dims& shape, const char* op) {
     check(s >= 0, op, ": size ", s, " is negative in ", shape);
     empty |= s == 0;
   }
-  if (empty) return 0;  // its other sizes may be huge: their product is never formed
+  if (empty) return 0;  // the other sizes may be huge, so their product is not computed
   int64_t n = 1;
   for (int64_t s : shape) n = checked_mul(n, s, op);
   return n;
@@ -45,12 +45,12 @@ int64_t numel(const Dims& shape, const char* op) {
 Dims contiguous_strides(const Dims& shape) {
   Dims strides;
   strides.rank = shape.rank;
-  uint64_t step = 1;  // unsigned: in an empty tensor it may pass int64 before it meets the 0
+  uint64_t step = 1;  // unsigned, because in an empty tensor it may overflow int64 before it is multiplied by the 0
   for (int i = shape.rank - 1; i >= 0; --i) {
     strides.v[i] = static_cast<int64_t>(step);
     step *= static_cast<uint64_t>(shape.v[i]);
   }
-  if (step == 0) std::fill_n(strides.v, shape.rank, 0);  // nothing is addressed in an empty tensor
+  if (step == 0) std::fill_n(strides.v, shape.rank, 0);  // an empty tensor has no elements to address
   return strides;
 }
 

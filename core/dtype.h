@@ -1,5 +1,4 @@
-// Element types, the bf16 storage type, numbers beside tensors, and the only switch from a run-time DType to a C++
-// type.
+// Element types, the bf16 storage type, Scalar, and the only switch from a run-time DType to a C++ type.
 #pragma once
 
 #include <bit>
@@ -27,7 +26,7 @@ struct bf16 {
   bf16() = default;
   ISO_HD bf16(float value) {
 #ifdef __CUDA_ARCH__
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));  // the same, NaN included, in one instruction
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));  // the same result, also for NaN, in one instruction
 #else
     const uint32_t u = std::bit_cast<uint32_t>(value);
     const uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
@@ -40,9 +39,9 @@ struct bf16 {
   ISO_HD operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
  private:
-  // Towards zero, with the last bit set where digits were lost: they still count when the float is rounded in its turn
-  // (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd",
-  // 2008).
+  // Rounds towards zero, then sets the last bit if digits were lost, so that they still count when the float is rounded
+  // to bf16 (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to
+  // odd", 2008).
   template <class Wide> ISO_HD static float rounded_to_odd(Wide value) {
     const float nearest = static_cast<float>(value);
     const Wide back = nearest;
@@ -51,12 +50,12 @@ struct bf16 {
   }
 };
 
-// The type in which a kernel computes what it stores as T.
+// The type that kernels compute in if the elements are stored as T.
 template <class T> struct Accumulate { using type = T; };
 template <> struct Accumulate<bf16> { using type = float; };
 template <class T> using acc_t = typename Accumulate<T>::type;
 
-// The types that the elements of tensors have.
+// The element types of tensors.
 template <class T>
 concept Element = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, bf16> ||
     std::same_as<T, int64_t> || std::same_as<T, uint8_t>;
@@ -73,7 +72,7 @@ inline constexpr DType dtype_of = [] {
   return DType::u8;
 }();
 
-// The element type for numbers of another type: uint8_t for bool, int64_t for integers, double for long double.
+// The element type that a C++ number type is stored as: uint8_t for bool, int64_t for integers, double for long double.
 template <class T>
 using element_t = std::conditional_t<
     Element<T>, T,
@@ -121,7 +120,7 @@ inline double epsilon(DType d) {
   return d == DType::f64 ? 0x1p-52 : d == DType::f32 ? 0x1p-23 : 0x1p-7;
 }
 
-// A number beside a tensor in an op. An integer keeps its value: a double rounds integers beyond 2^53.
+// A number that an op takes together with a tensor. Integers stay exact; a double would round integers beyond 2^53.
 class Scalar {
  public:
   template <std::convertible_to<double> T> Scalar(const T& x) : value_(static_cast<double>(x)) {
@@ -142,12 +141,12 @@ class Scalar {
 
  private:
   double value_;
-  bool is_exact_ = false;  // an integer was given, and integer_ is it
+  bool is_exact_ = false;  // constructed from an integer, which is integer_
   int64_t integer_ = 0;
 };
 
-// Throws "op: 300 does not fit u8" where `value`, truncated, is no number of an integer dtype. A floating one takes
-// any.
+// Throws "op: 300 does not fit u8" if the integer dtype `d` cannot hold `value`, truncated. Every value fits a floating
+// dtype.
 inline void check_fits(Scalar value, DType d, const char* op) {
   const bool fits =
       d == DType::u8 ? value > -1 && value < 256 : value.integer().has_value() || (value > -0x1p63 && value < 0x1p63);
@@ -170,7 +169,7 @@ template <class F> decltype(auto) visit_floating(DType d, const char* what, F&& 
   }
 }
 
-// As visit_floating(), for i64 too.
+// Like visit_floating(), and takes i64 too.
 template <class F> decltype(auto) visit_numbers(DType d, const char* what, F&& f) {
   return d == DType::i64 ? f.template operator()<int64_t>() : visit_floating(d, what, f);
 }

@@ -1,5 +1,5 @@
-// The one exception type, and check(): a failed condition becomes one line that names the operation, what is wrong and
-// both values.
+// The one exception type, and check(): a failed condition becomes one line with the operation, the problem and both
+// values.
 #pragma once
 
 #include <concepts>
@@ -10,14 +10,15 @@
 
 namespace isonorm {
 
-// What went wrong, for callers that choose an exit code: bad input, the operating system refused, or memory ran out.
+// Kinds of failure, for callers that choose an exit code: bad input, a refusal by the operating system, or lack of
+// memory.
 enum class ErrorKind { invalid, io, memory };
 
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message, const char* file, int line)
       : std::runtime_error(message), kind_(kind), file_(file), line_(line) {}
-  // For a catch block that knows more about the failure and throws the error on. The class of the error stays.
+  // For a catch block that adds to the message and throws the error again. The class of the error stays.
   void set_message(const std::string& message) {
     static_cast<std::runtime_error&>(*this) = std::runtime_error(message);
   }
@@ -31,7 +32,7 @@ class Error : public std::runtime_error {
   int line_;
 };
 
-// A condition together with the place that asked: what a variadic function cannot take as a default argument.
+// A condition and the source position of the check. A variadic function cannot take the position as a default argument.
 struct Condition {
   bool ok;
   const char* file;
@@ -62,11 +63,11 @@ template <class... Parts> std::string text(const Parts&... parts) {
   return s;
 }
 
-// Throws Error with the path of the module that is running (see Scope) put before the message.
+// Throws Error. The path of the running module (see Scope) is put before the message.
 [[noreturn]] void raise(ErrorKind kind, const std::string& message, const char* file, int line);
 
-// raise() with the text of `parts`: apart from check(), so that a check is one branch in the code around it. Takes
-// everything by value: what a reference refers to would be written to memory before the branch.
+// raise() with the text of `parts`. Kept out of check(), so that a check is one branch in the code around it. Takes
+// everything by value: a variable passed by reference would have to be in memory before the branch.
 template <class... Parts>
 [[noreturn, gnu::noinline, gnu::cold]] void raise_text(ErrorKind kind, const char* file, int line, Parts... parts) {
   raise(kind, text(parts...), file, line);
@@ -78,7 +79,7 @@ template <class... Parts> [[gnu::always_inline]] inline void check(const Conditi
     raise_text(ErrorKind::invalid, c.file, c.line, parts...);
 }
 
-// As check(), for failures of files and devices.
+// Like check(), for failures of files and devices.
 template <class... Parts> [[gnu::always_inline]] inline void check_io(const Condition& c, const Parts&... parts) {
   if (!c.ok) [[unlikely]]
     raise_text(ErrorKind::io, c.file, c.line, parts...);

@@ -14,7 +14,7 @@ namespace {
 std::mutex options_mutex;
 PrintOptions chosen_options;
 
-// A shape, and its part that is shown.
+// A shape, and the rules for which part of it is shown.
 struct ShownPart {
   const Dims& shape;
   PrintOptions options;
@@ -24,7 +24,7 @@ struct ShownPart {
   }
 };
 
-// Calls see() with the place of each element that is shown, in row-major order.
+// Calls see() with the position of each shown element, in row-major order.
 void each_shown(const ShownPart& shown, int dim, int64_t at, const std::function<void(int64_t)>& see) {
   const auto& [shape, o] = shown;
   if (dim == shape.rank) return see(at);
@@ -34,17 +34,17 @@ void each_shown(const ShownPart& shown, int dim, int64_t at, const std::function
   }
 }
 
-// Of the numbers that bf16 rounds to v, one with the fewest digits.
+// A number with the fewest digits among those that bf16 rounds to v.
 double fewest_digits(double v) {
   for (int n = 0; n < 9; ++n)
     if (double d = 0; read_number(printed("%.*e", n, v), d) && float(bf16(float(d))) == float(v)) return d;
   return v;
 }
 
-// A finite number with as many digits as its dtype needs to tell it from its neighbours, up to `most` after the point,
-// or with `precision` digits.
+// A finite number with as many digits as its dtype needs to tell it from its neighbours, at most `most` after the
+// point, or with `precision` digits.
 struct Digits {
-  std::string whole, fraction, exponent;  // the exponent with its sign, empty in fixed notation
+  std::string whole, fraction, exponent;  // the exponent with its sign; empty in fixed notation
 
   Digits(double v, DType dtype, std::chars_format format, int most, int precision = -1) {
     const auto write = [&](auto number, auto... digits) {
@@ -64,12 +64,14 @@ struct Digits {
   }
 };
 
-// Whether numbers whose absolute values, but 0, lie in [least, most] are written with an exponent. As NumPy, in T.
+// True if numbers are written with an exponent whose absolute values, zeros aside, are in [least, most]. Computed in T,
+// as NumPy does.
 template <class T> bool is_scientific(T least, T most) {
   return most >= T(sizeof(T) == 8 ? 1e8 : 1e6) || least < T(1e-4) || most / least > T(1000);
 }
 
-// The elements as cells of one width, but in fixed notation without the spaces that a shown tensor has none of.
+// Returns a function that writes element i as a cell. All cells have one width; in fixed notation, fractions are padded
+// with spaces.
 std::function<std::string(int64_t)> floating_cells(const Tensor& x, const ShownPart& shown) {
   const std::vector<double> v = x.to_vector<double>();
   const DType dtype = x.dtype();
@@ -94,7 +96,7 @@ std::function<std::string(int64_t)> floating_cells(const Tensor& x, const ShownP
     fraction = std::max(fraction, d.fraction.size());
     exponent = std::max(exponent, d.exponent.size());
   });
-  const size_t tail = 1 + fraction + (scientific ? 1 + exponent : 0);  // behind the whole part
+  const size_t tail = 1 + fraction + (scientific ? 1 + exponent : 0);  // length after the whole part
   if (!all_finite) whole = std::max(whole, std::max(tail, size_t{3} + negative_infinity) - tail);
   return [=](int64_t i) -> std::string {
     const auto right = [](size_t width, const std::string& s) { return std::string(width - s.size(), ' ') + s; };
@@ -119,7 +121,8 @@ std::function<std::string(int64_t)> integer_cells(const Tensor& x, const ShownPa
   };
 }
 
-// The sub-array at `at` of dimension `dim`, in lines of up to `width` characters, but the first, that begin with `indent` spaces.
+// Writes the sub-array at `at` of dimension `dim` in lines of up to `width` characters. All lines but the first begin
+// with `indent` spaces.
 std::string nested(const ShownPart& shown, int dim, int64_t at, size_t indent, size_t width,
                    const std::function<std::string(int64_t)>& cell) {
   const auto& [shape, o] = shown;

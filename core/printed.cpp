@@ -69,7 +69,7 @@ std::string detail::printed(const char* format, std::initializer_list<Printed> p
     return *next++;
   };
   const char* at = format;
-  const auto number = [&] {  // digits, or the argument of a star
+  const auto number = [&] {  // digits, or the argument that * stands for
     if (*at == '*') return ++at, static_cast<int>(argument().whole);
     int n = 0;
     for (; *at >= '0' && *at <= '9'; ++at) n = 10 * n + (*at - '0');
@@ -104,7 +104,7 @@ std::string scientific(double value) {
 std::string shortest(double value) {
   std::string digits;
   double read = 0;
-  for (int n = 6; n <= 17; ++n)  // the general format leaves zeros at the end away
+  for (int n = 6; n <= 17; ++n)  // the general format drops trailing zeros
     if (digits = number_text(value, std::chars_format::general, n); read_number(digits, read) && read == value) break;
   return digits;
 }

@@ -1,4 +1,4 @@
-// Numbers as text, and text as numbers: the same characters in every locale, by std::to_chars and std::from_chars.
+// Numbers as text and text as numbers, by std::to_chars and std::from_chars: the same characters in every locale.
 #pragma once
 
 #include <charconv>
@@ -12,15 +12,16 @@
 
 namespace isonorm {
 
-// The characters of std::to_chars(value, how...). how: a base for integers; a std::chars_format and a precision, at most 17,
-// for floating numbers. Without `how` a floating number has the fewest digits that read_number() reads as the same number.
+// The characters of std::to_chars(value, how...). how: a base for integers; a std::chars_format and a precision, at
+// most 17, for floating numbers. Without `how`, a floating number has the fewest digits that read_number() reads as the
+// same number.
 template <class T, class... How> std::string number_text(T value, How... how) {
-  char buffer[400];  // the largest double has 309 digits before its point
+  char buffer[400];  // the largest double has 309 digits before the point
   return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value, how...).ptr};
 }
 
-// Reads the number that std::from_chars(word, how...) reads. Returns false, and leaves `value` alone, if the whole word is not
-// such a number or T cannot hold it.
+// Reads the number that std::from_chars(word, how...) reads. Returns false and leaves `value` unchanged if the whole
+// word is not a number or T cannot hold it.
 template <class T, class... How> bool read_number(std::string_view word, T& value, How... how) {
   T number{};
   const char* const end = word.data() + word.size();
@@ -30,7 +31,7 @@ template <class T, class... How> bool read_number(std::string_view word, T& valu
   return true;
 }
 
-// Reads numbers that are separated by single spaces. Returns false if `words` is something else; then some values may be set.
+// Reads numbers separated by single spaces. Returns false if `words` is anything else; some values may be set then.
 template <class T, class... More> bool read_numbers(std::string_view words, T& value, More&... more) {
   const size_t space = sizeof...(more) > 0 ? words.find(' ') : words.npos;
   if (!read_number(words.substr(0, space), value)) return false;
@@ -62,14 +63,15 @@ std::string printed(const char* format, std::initializer_list<Printed> parts);
 
 }  // namespace detail
 
-// The text that printf writes in the C locale. Conversions: d u x c s f e g %. Flags: - + 0. Width and precision: digits or *.
-// Throws Error if a conversion is another one, or has no argument of its kind.
+// The text that printf writes in the C locale. Conversions: d u x c s f e g %. Flags: - + 0. Width and precision:
+// digits or *. Throws Error for any other conversion, and if a conversion has no argument of its kind.
 template <class... A> std::string printed(const char* format, const A&... a) { return detail::printed(format, {a...}); }
 
 // "3.1e-15"; "0" for zero, "NaN".
 std::string scientific(double value);
 
-// The fewest digits, but at least 6, of printf's %g that read_number() reads as the same number: "0.001", "0.12345678901".
+// The number in printf's %g with the fewest digits, at least 6, that read_number() reads back exactly: "0.001",
+// "0.12345678901".
 std::string shortest(double value);
 
 // "1 seed", "3 seeds".

@@ -1,4 +1,4 @@
-// Random state: a seed and a position. Two numbers that a checkpoint stores and sets back; the values depend on nothing
+// Random state: a seed and a position, two numbers that a checkpoint stores and restores. The values depend on nothing
 // else, so they have the same bits for any number of threads and on every device.
 #pragma once
 
@@ -6,15 +6,15 @@
 
 namespace isonorm {
 
-// A sequence of 2^64 blocks of 128 random bits; other seeds give independent sequences. Not synchronised: one thread at
-// a time.
+// A sequence of 2^64 blocks of 128 random bits. Different seeds give independent sequences. Not synchronised: one
+// thread at a time.
 struct Generator {
   uint64_t seed = 0;
-  uint64_t offset = 0;  // of the next block
-  // Of draws that `shares` ranks make together, each of as many blocks, this one takes the share-th.
+  uint64_t offset = 0;  // position of the next block
+  // `shares` ranks draw together, each the same number of blocks; this generator takes part `share` of every draw.
   uint64_t share = 0, shares = 1;
 
-  // The state to draw `blocks` blocks from; moves on past them, and past those of the other shares.
+  // Returns the state to draw `blocks` blocks from, and advances past them and past the blocks of the other shares.
   Generator take(uint64_t blocks) {
     const Generator here{seed, offset + share * blocks};
     offset += shares * blocks;
@@ -23,13 +23,13 @@ struct Generator {
   bool operator==(const Generator&) const = default;
 };
 
-// What random functions draw from where no generator is given. Every thread has its own, and each starts at {0, 0}:
-// what a thread computes does not depend on what others do, and a script gives the same bits in whichever thread it
-// runs. Threads that are to differ are seeded differently.
+// The generator that random functions use if they are given none. Every thread has its own, which starts at {0, 0}: a
+// thread's numbers do not depend on other threads, and a script gives the same bits in any thread. Give threads
+// different seeds if they should draw different numbers.
 Generator& default_generator();
 
-// While it lives, the calling thread's default generator goes on from `from`; then from where it was, also where something
-// throws.
+// While it lives, the calling thread's default generator continues from `from`. The destructor restores the generator's
+// previous state, also after an exception.
 class DrawsFrom {
  public:
   [[nodiscard]] explicit DrawsFrom(const Generator& from) : before_(default_generator()) { default_generator() = from; }
@@ -41,7 +41,7 @@ class DrawsFrom {
   const Generator before_;
 };
 
-// Sets the calling thread's default generator to the beginning of the sequence of `seed`.
+// Sets the calling thread's default generator to the start of the sequence of `seed`.
 void manual_seed(uint64_t seed);
 
 }  // namespace isonorm

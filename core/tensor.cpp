@@ -34,7 +34,7 @@ int64_t tensor_bytes(const Tensor& x) {
 
 namespace {
 
-// The first and the last element of the storage that a shape without a 0 reaches.
+// The first and the last element of the storage that a view reaches. No size in `shape` is 0.
 std::pair<int64_t, int64_t> extent(const Dims& shape, const Dims& strides, int64_t offset,
                                    const char* op = "as_strided") {
   int64_t lowest = offset, highest = offset;
@@ -45,7 +45,7 @@ std::pair<int64_t, int64_t> extent(const Dims& shape, const Dims& strides, int64
   return {lowest, highest};
 }
 
-// Whether the elements of one may lie among those of the other.
+// True if the memory ranges of a and b overlap.
 bool may_overlap(const Tensor& a, const Tensor& b) {
   if (a.impl().storage != b.impl().storage || a.numel() == 0 || b.numel() == 0) return false;
   const auto [a_first, a_last] = extent(a.shape(), a.strides(), a.impl().offset);
@@ -53,13 +53,13 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
   return a_first <= b_last && b_first <= a_last;
 }
 
-// Whether every element has a place of its own: each stride passes all that the smaller ones reach. That holds for
+// Returns true only if no two elements share a place: each stride must exceed the extent of all smaller ones. True for
 // every view of a contiguous tensor that is not stretched.
 bool places_differ(const Tensor& x) {
   for (int i = 0; i < x.rank(); ++i) {
     if (x.shape().v[i] <= 1) continue;
     const int64_t step = std::abs(x.strides().v[i]);
-    int64_t reach = 0;  // of the smaller strides, and of equal ones before
+    int64_t reach = 0;  // extent of the smaller strides, and of equal ones at lower dimensions
     for (int j = 0; j < x.rank(); ++j)
       if (const int64_t other = std::abs(x.strides().v[j]); other < step || (other == step && j < i))
         reach += other * (x.shape().v[j] - 1);
@@ -129,7 +129,7 @@ Tensor detail::over_memory(const void* data, DType dtype, const Dims& shape, con
   check(reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(size) == 0, "from_blob: the address of ", dtype,
         " elements is not a multiple of ", size);
   auto* const first = const_cast<std::byte*>(static_cast<const std::byte*>(data) + lowest * size);
-  // Not left to the destruction of the deleter, for which a weak_ptr to the storage would wait.
+  // Releases the owner here. Left to the deleter's destructor, it would live as long as a weak_ptr to the storage.
   const auto end = [owner = std::move(owner)](Storage* s) mutable { delete s, owner.reset(); };
   const std::shared_ptr<Storage> storage(new Storage(first, bytes, kCpu), end);
   const Tensor all(pool::make_shared<TensorImpl>(storage, Dims{elements}, Dims{1}, 0, elements, dtype, true));

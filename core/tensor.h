@@ -1,5 +1,5 @@
-// Tensor: a handle to an n-dimensional array. Copying the handle gives the same tensor; views share storage. A tensor
-// knows nothing of gradients beyond an opaque pointer to the graph node that made it (null: no gradient is tracked).
+// Tensor: a handle to an n-dimensional array. A copy of the handle is the same tensor; views share storage. A tensor
+// knows of gradients only an opaque pointer to the graph node that made it (null: no gradient is tracked).
 #pragma once
 
 #include <concepts>
@@ -26,11 +26,11 @@ struct TensorImpl {
   std::shared_ptr<Storage> storage;
   Dims shape;
   Dims strides;    // in elements
-  int64_t offset;  // of the first element, in elements
+  int64_t offset;  // offset of the first element, in elements
   int64_t numel;
   DType dtype;
   bool contiguous;  // row-major without gaps
-  int output = 0;   // which output of `node` this is
+  int output = 0;   // number of this tensor among the outputs of `node`
   std::shared_ptr<autograd::Node> node;
 
   TensorImpl(std::shared_ptr<Storage> storage, const Dims& shape, const Dims& strides, int64_t offset, int64_t numel,
@@ -53,7 +53,7 @@ class Index;    // autograd/methods.h
 class Indexed;  // autograd/methods.h
 struct TopK;    // autograd/ops/index.h
 
-// Dimensions of a reduction, as a method takes them: none (all of them), 0, or {0, -1}.
+// Dimensions of a reduction, as methods take them: none (all dimensions), 0, or {0, -1}.
 struct DimList : std::vector<int> {
   DimList() = default;
   DimList(int dim) : std::vector<int>{dim} {}
@@ -63,42 +63,43 @@ struct DimList : std::vector<int> {
 
 class Tensor {
  public:
-  Tensor() = default;  // undefined: defined() is false, everything else throws
+  Tensor() = default;  // undefined: defined() is false, all other methods throw
 
   bool defined() const { return impl_ != nullptr; }
   const Dims& shape() const { return impl().shape; }
   const Dims& strides() const { return impl().strides; }
   int rank() const { return impl().shape.rank; }
-  int64_t size(int dim) const;  // dim counts from the end where negative
+  int64_t size(int dim) const;  // dim counts from the end if negative
   int64_t numel() const { return impl().numel; }
   DType dtype() const { return impl().dtype; }
   Device device() const { return impl().storage->device(); }
   TensorOptions options() const { return {dtype(), device()}; }
   bool is_contiguous() const { return impl().contiguous; }
 
-  // Address of the first element. T must match dtype(): float, double, bf16, int64_t or uint8_t. Elements lie at strides()
-  // from there.
+  // Address of the first element; the others are at strides() from it. T must match dtype(): float, double, bf16,
+  // int64_t or uint8_t.
   template <class T> const T* data() const { return static_cast<const T*>(address(dtype_of<T>)); }
-  // As data(), for writing: raises the storage's version, so that a backward which needs the old values refuses to run.
+  // Like data(), for writing. Raises the storage's version, so that a backward that needs the old values refuses to
+  // run.
   template <class T> T* mutable_data() const {
     impl().storage->bump_version();
     return static_cast<T*>(address(dtype_of<T>));
   }
 
-  // The value of a tensor with one element, of any dtype and device. Throws where numel() != 1, and on an integer that
-  // no double is: item<int64_t>() gives it.
+  // The value of a tensor with one element, of any dtype and device. Throws if numel() != 1, and for an integer that
+  // double cannot represent: use item<int64_t>().
   double item() const;
-  // The same as a T, converted as to_vector() does: x.item<int64_t>() is exact.
+  // The same as a T, converted like to_vector(): x.item<int64_t>() is exact.
   template <class T> T item() const {
     check_one_element();
     return to_vector<T>()[0];
   }
-  // All elements in row-major order, converted to T, any type of number. Floating numbers are truncated to integers; true is
-  // every number but 0. Throws if T does not hold an integer, or a floating number is NaN or beyond int64_t.
+  // All elements in row-major order, converted to T, any type of number. Floating numbers are truncated to integers; in
+  // bool, every number but 0 is true. Throws if T cannot hold an integer, and converting to an integer throws for NaN
+  // and beyond int64_t.
   template <class T> std::vector<T> to_vector() const;
 
-  // Another spelling of the free functions of these names, which are the definition and say what is thrown
-  // (autograd/ops/*.h): x.sum(0) is sum(x, {0}).
+  // Methods for the free functions of the same names: x.sum(0) is sum(x, {0}). They are documented in autograd/ops/*.h.
   Tensor sum(const DimList& dims = {}, bool keepdim = false) const;
   Tensor mean(const DimList& dims = {}, bool keepdim = false) const;
   Tensor amax(const DimList& dims = {}, bool keepdim = false) const;
@@ -150,7 +151,8 @@ class Tensor {
   Tensor expand(const Dims& shape) const;
   Tensor expand_as(const Tensor& other) const;
   Tensor view_as(const Tensor& other) const;
-  // Entries begin to end - 1 of a dimension, every step-th; none: from the beginning, to the end.
+  // Every step-th of the entries begin to end - 1 of dimension dim. Without begin: from the first entry; without end:
+  // to the last.
   Tensor slice(int dim = 0, std::optional<int64_t> begin = {}, std::optional<int64_t> end = {}, int64_t step = 1) const;
   Tensor narrow(int dim, int64_t begin, int64_t length) const;
   Tensor select(int dim, int64_t index) const;
@@ -160,7 +162,7 @@ class Tensor {
   Tensor unfold(int dim, int64_t size, int64_t step) const;
   Tensor flip(const std::vector<int>& dims) const;
   Tensor repeat(const std::vector<int64_t>& times) const;
-  Tensor repeat_interleave(int64_t times, std::optional<int> dim = {}) const;  // none: of flatten()
+  Tensor repeat_interleave(int64_t times, std::optional<int> dim = {}) const;  // without dim: of flatten()
   Tensor tril(int64_t diagonal = 0) const;
   Tensor triu(int64_t diagonal = 0) const;
   Tensor diag(int64_t diagonal = 0) const;
@@ -200,13 +202,13 @@ class Tensor {
   Tensor maximum(const Tensor& other) const;
   Tensor logical_not() const;
 
-  // The same for those of autograd/engine.h.
+  // Methods for the functions of autograd/engine.h.
   Tensor require_grad(bool on = true) const;
   bool requires_grad() const;
   Tensor grad() const;
   void backward(const Tensor& cotangent = Tensor()) const;
 
-  // x[i], x[mask], x[ids], x(0, Slice(1, 3), Ellipsis, None), to read and to assign to: see autograd/methods.h.
+  // x[i], x[mask], x[ids], x(0, Slice(1, 3), Ellipsis, None), for reading and for assignment: see autograd/methods.h.
   Indexed operator[](const Index& index) const;
   template <class... More> Indexed operator()(const Index& first, const More&... more) const;
 
@@ -229,23 +231,23 @@ class Tensor {
   std::shared_ptr<TensorImpl> impl_;
 };
 
-// A new contiguous tensor with uninitialised elements. Throws on a negative size or where memory is out; `op` is who
-// asks for it, named in the message.
+// A new contiguous tensor with uninitialised elements. Throws if a size is negative or memory runs out. `op`: the name
+// that the message begins with.
 Tensor empty(const Dims& shape, TensorOptions options = {}, const char* op = "empty");
-// As empty(), of the same shape, dtype and device as `like` (contiguous whatever its strides).
+// empty() with the shape, dtype and device of `like`; contiguous whatever the strides of `like`.
 Tensor empty_like(const Tensor& like);
 
-// A tensor over the storage of `base`, without graph. Throws where an element would lie outside of the storage.
+// A tensor over the storage of `base`, without graph. Throws if an element would be outside of the storage.
 Tensor as_strided(const Tensor& base, const Dims& shape, const Dims& strides, int64_t offset);
 
-// Throws "op: cuda:0 and cpu" where one of the others lies on another device than x. Undefined ones lie nowhere.
+// Throws "op: cuda:0 and cpu" if one of the others is on another device than x. Undefined tensors are skipped.
 template <class... Others> void check_same_device(const char* op, const Tensor& x, const Others&... others) {
   const Device device = x.device();
   for (const Tensor* other : std::initializer_list<const Tensor*>{&others...})
     if (other->defined()) check(other->device() == device, op, ": ", device, " and ", other->device());
 }
 
-// The same data without graph: gradients do not flow through the result.
+// The same data without graph: no gradient flows through the result.
 Tensor detach(const Tensor& x);
 
 namespace detail {
@@ -286,7 +288,7 @@ template <class V, class L> void append_list(std::vector<V>& values, Dims& shape
         values.push_back(element<typename L::value_type>(entry));
 }
 
-// The number that element `value` becomes, for an integer type. Throws if that does not hold it.
+// `value` as an integer of type T. Throws if T cannot hold it.
 template <class T> T number(int64_t value) {
   const T n = static_cast<T>(value);
   check(static_cast<int64_t>(n) == value && (n < T{0}) == (value < 0), "to_vector: ", value, " does not fit ",
@@ -307,8 +309,8 @@ Tensor blob(T* data, const Dims& shape, const Dims& strides, std::shared_ptr<con
 
 }  // namespace detail
 
-// A CPU tensor with a copy of `values` in row-major order. Elements keep their type; bool becomes u8, other integers i64,
-// long double f64. Throws if their number is not numel(shape), or a number is beyond int64_t.
+// A CPU tensor with a copy of `values` in row-major order. Elements keep their type; bool becomes u8, other integers
+// i64, long double f64. Throws if the number of values is not numel(shape), or a number is beyond int64_t.
 template <class T> Tensor from_span(std::span<const T> values, const Dims& shape) {
   static_assert(detail::Nested<T>::levels == 0,
                 "from_span: the values are lists, not numbers; tensor(lists) takes these");
@@ -328,9 +330,9 @@ template <class T> Tensor from_vector(const std::vector<T>& values, const Dims& 
     return from_span(std::span<const T>(values), shape);
 }
 
-// A CPU tensor with a copy of nested lists, of the shape that they have: std::vector, std::array, std::span or braces
-// (of up to three levels). tensor({{1., 2.}, {3., 4.}}) is f64 [2, 2], tensor({1.f}) f32 [1], tensor({1, 2}) i64 [2],
-// tensor({true}) u8 [1], tensor(std::vector<std::vector<float>>(2, {1, 2, 3})) f32 [2, 3]. The types are from_span()'s.
+// A CPU tensor with a copy of nested lists and their shape. Lists are std::vector, std::array, std::span or braces (up
+// to three levels). tensor({{1., 2.}, {3., 4.}}) is f64 [2, 2], tensor({1.f}) f32 [1], tensor({1, 2}) i64 [2],
+// tensor({true}) u8 [1], tensor(std::vector<std::vector<float>>(2, {1, 2, 3})) f32 [2, 3]. Dtypes as in from_span().
 // Throws if lists of the same level differ in length, or a number is beyond int64_t.
 template <class L>
 requires(detail::Nested<L>::levels > 0) Tensor tensor(const L& list) {
@@ -348,22 +350,22 @@ template <class T> Tensor tensor(std::initializer_list<std::initializer_list<std
   return tensor<std::initializer_list<std::initializer_list<std::initializer_list<T>>>>(planes);
 }
 
-// A CPU tensor [] of one number: tensor(0.5) is f64, tensor(3) i64. The types are from_span()'s.
+// A CPU tensor of shape [] with one number: tensor(0.5) is f64, tensor(3) i64. Dtypes as in from_span().
 template <class T>
 requires std::is_arithmetic_v<T> Tensor tensor(T number) { return from_span(std::span<const T>(&number, 1), {}); }
 
-// A CPU tensor over memory of the caller, without a copy; T is an element type. Element i, j, ... lies at
-// data[i strides[0] + j strides[1] + ...]; without strides the elements are row-major. A picture whose rows have `step`
-// elements is from_blob(pixels, {height, width, 3}, {step, 3, 1}). Strides may be negative.
+// A CPU tensor over the caller's memory, without a copy; T is an element type. Element i, j, ... is data[i strides[0] +
+// j strides[1] + ...]; without strides the elements are row-major. An image whose rows have `step` elements is
+// from_blob(pixels, {height, width, 3}, {step, 3, 1}). Strides may be negative.
 //
-// Lifetime: without a deleter the memory has to outlive the tensor, its views and the graphs that saved it. A deleter
-// is called with `data`, once, after the tensor and all views and graphs are gone, or if from_blob() throws.
+// Lifetime: without a deleter the memory must outlive the tensor, its views and the graphs that saved it. A deleter is
+// called once, with `data`, after the tensor and all views and graphs are gone, or if from_blob() throws.
 //
-// Writes of the caller through `data` change the tensor. A backward cannot see such a write: make none between a
-// forward and its backward. Tensors of two calls over one memory do not know of each other; take views of a single
-// tensor instead.
+// If the caller writes through `data`, the tensor changes. Backward cannot detect such a write: do not write between a
+// forward and its backward. Two tensors made by two calls over one memory do not know of each other; take views of a
+// single tensor instead.
 //
-// Throws if shape and strides differ in rank, the strides pass int64, or `data` is null or not aligned to T.
+// Throws if shape and strides differ in rank, an address overflows int64, or `data` is null or not aligned to T.
 template <class T> Tensor from_blob(T* data, const Dims& shape, const Dims& strides) {
   return detail::blob(data, shape, strides);
 }
@@ -400,12 +402,12 @@ template <class T> std::vector<T> Tensor::to_vector() const {
   return numbers;
 }
 
-// Writes the elements of `src`, broadcast and converted, over `dst` in place. Both may be views, also of one another:
-// what is written is what `src` held before. They may lie on two devices. Neither takes part in a graph. Throws where `dst` is stretched, or
-// otherwise has two elements in one place.
+// Copies `src` into `dst` in place, broadcast and converted to dst's shape and dtype. Both may be views, also of the
+// same tensor: src is read as it was before. They may be on different devices. Autograd does not record the copy.
+// Throws if src does not broadcast to dst's shape, and if two elements of dst share a place, as in a stretched view.
 void copy_into(const Tensor& dst, const Tensor& src);
-// Sets every element in place: rounded once to nearest even, truncated to an integer. Throws where an integer dtype
-// does not hold that.
+// Sets every element in place, rounded once to nearest even or truncated to an integer. Throws if an integer dtype
+// cannot hold the value.
 void fill(const Tensor& dst, Scalar value);
 
 }  // namespace isonorm

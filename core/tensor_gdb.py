@@ -1,14 +1,15 @@
-# How gdb prints tensors and shapes: `source tensor_gdb.py` in gdb, or in ~/.gdbinit. It reads the members of Tensor, TensorImpl,
-# Storage and Dims (core/tensor.h) in the memory of the program, so it works on a core file, too.
+# Pretty-printers of tensors and shapes for gdb: `source tensor_gdb.py` in gdb, or in ~/.gdbinit. They read the members
+# of Tensor, TensorImpl, Storage and Dims (core/tensor.h) in the program's memory, so they work on a core file, too.
 #
 #   (gdb) print x
 #   $1 = f32 [2, 3] [[1, 2, 3], [4, 5, 6]]
 #
-# Of more elements than `set print elements` has (200), the first and the last three of each dimension are shown.
+# If there are more elements than `set print elements` allows (200), the first and the last three of each dimension are
+# shown.
 import math
 import struct
 
-ELEMENTS = {"f32": "<f", "f64": "<d", "bf16": "<H", "i64": "<q", "u8": "<B"}  # by dtype, as struct has them
+ELEMENTS = {"f32": "<f", "f64": "<d", "bf16": "<H", "i64": "<q", "u8": "<B"}  # struct formats by dtype
 EDGE = 3
 
 

@@ -1,4 +1,4 @@
-// Named tensors in order of insertion: what state_dict() gives and files hold. Names are unique.
+// Named tensors in order of insertion, as state_dict() returns them and files hold them. Names are unique.
 #pragma once
 
 #include <map>
@@ -13,17 +13,17 @@ namespace isonorm {
 
 class TensorMap {
  public:
-  // Throws where the name is there already.
+  // Throws if the map has the name already.
   void add(const std::string& name, const Tensor& tensor);
-  // nullptr where the name is not there.
+  // nullptr if the map does not have the name.
   const Tensor* find(std::string_view name) const;
-  // Throws where the name is not there.
+  // Throws if the map does not have the name.
   const Tensor& at(std::string_view name) const;
-  // The tensors whose names begin with `prefix`, under the rest of their names: below("encoder.") of a model's state is
-  // its encoder's.
+  // The tensors whose names begin with `prefix`, without the prefix: below("encoder.") of a model's state is the state
+  // of its encoder.
   TensorMap below(std::string_view prefix) const;
-  // True for tensors of a PyTorch file (io/load_state.h) and of nn::to_torch(): convolutions have another layout there.
-  // below(), nn::clone() and safetensors files keep this.
+  // True for the tensors of a PyTorch file (io/load_state.h) and of nn::to_torch(), in which convolutions have another
+  // layout. below(), nn::clone() and safetensors files keep this flag.
   bool is_torch() const { return is_torch_; }
   void set_torch(bool on) { is_torch_ = on; }
   size_t size() const { return entries_.size(); }
@@ -33,7 +33,7 @@ class TensorMap {
 
  private:
   std::vector<std::pair<std::string, Tensor>> entries_;
-  std::map<std::string, size_t, std::less<>> index_;  // name to place in entries_
+  std::map<std::string, size_t, std::less<>> index_;  // position in entries_ by name
   bool is_torch_ = false;
 };
 

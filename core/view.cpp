@@ -10,19 +10,20 @@
 namespace isonorm::detached {
 namespace {
 
-// x's handle where it has no graph, else another one.
+// x's own handle if x has no graph, otherwise a detached one.
 Tensor bare(const Tensor& x) { return x.impl().node ? detach(x) : x; }
 
 Tensor restride(const Tensor& x, const Dims& shape, const Dims& strides) {
   return as_strided(x, shape, strides, x.impl().offset);
 }
 
-// Strides of `shape` over x's storage, where x's elements can be addressed so; false where only a copy can.
+// Computes strides of `shape` over x's storage. Returns false if x's elements cannot be addressed that way, so that a
+// copy is needed.
 bool reshape_strides(const Tensor& x, const Dims& shape, Dims& strides) {
   strides = contiguous_strides(shape);
   if (x.is_contiguous()) return true;
-  int d = x.rank() - 1;        // dimension of x to be used up next
-  int64_t left = 1, step = 1;  // elements of the current run of x not yet used, and the distance between them
+  int d = x.rank() - 1;        // the dimension of x that is consumed next
+  int64_t left = 1, step = 1;  // unused elements of the current run of x, and the distance between them
   for (int i = shape.rank - 1; i >= 0; --i) {
     if (shape.v[i] == 1) continue;
     while (left == 1 && d >= 0) {

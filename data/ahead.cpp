@@ -8,7 +8,7 @@
 namespace isonorm::data {
 namespace {
 
-constexpr uint64_t kDraws = 0x10ade5;  // apart from the counters of samplers and sets, which take the same seed
+constexpr uint64_t kDraws = 0x10ade5;  // separates these draws from samplers and sets with the same seed
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Batches in the order of their numbers, prepared by a thread and on their way to a device before they are asked for.
+// Batches in order, prepared by a thread and on their way to a device before they are asked for.
 #pragma once
 
 #include <functional>
@@ -35,7 +35,7 @@ class Arrivals {
   std::unique_ptr<Coming> coming_;
 };
 
-// T: a batch, whose tensors each_tensor() finds.
+// T: a batch whose tensors each_tensor() finds.
 template <class T> class Ahead {
  public:
   // Calls make(0), make(1), ..., which give batches on the CPU, up to `batches` calls ahead of next() (0: in next()),

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kSide = 32, kColours = 3, kPlane = kSide * kSide, kRecord = 1 + kColours * kPlane;
 constexpr int kTrainFiles = 5;
-constexpr int64_t kMostBytes = int64_t{1} << 30;  // of a file, 35 times that of the set
+constexpr int64_t kMostBytes = int64_t{1} << 30;  // limit for a file, 35 times CIFAR-10's size
 
 LabelledImages read(std::span<const std::string> paths) {
   std::vector<std::vector<uint8_t>> files;

@@ -12,12 +12,12 @@ struct Cifar10 {
   LabelledImages train, test;  // images [n, 32, 32, 3]: red, green, blue
   static constexpr int64_t kClasses = 10;
 
-  // Whether the folder has the first of the files, and so is not one of another set.
+  // True if the folder has the first of the files, which other sets do not have.
   static bool is_in(const std::string& dir);
-  // Reads data_batch_1.bin to data_batch_5.bin and test_batch.bin, the "binary version", from `dir`: records of a label
-  // and of the three colours' planes of 1,024 bytes; any number of them from one on will do. Throws where a file is
-  // missing (the message says where to get them), is no whole number of records, or a label is not below 10. Source:
-  // Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009.
+  // Reads data_batch_1.bin to data_batch_5.bin and test_batch.bin, the "binary version", from `dir`. A record is a
+  // label followed by the planes of the three colours, 1,024 bytes each; a file may have any number of records from 1
+  // on. Throws if a file is missing (the message says where to get it) or does not consist of whole records, or if a
+  // label is not below 10. Source: Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009.
   static Cifar10 load(const std::string& dir);
   // The six files that load(dir) reads, in that order.
   static std::vector<std::string> files(const std::string& dir);

@@ -13,7 +13,7 @@ namespace isonorm::data {
 // and `indices`, the places of the items in the set.
 Tensor stacked(const std::vector<Tensor>& tensors, size_t place, std::span<const int64_t> indices);
 
-// Throws unless item `index` has `found` tensors as the first item has `expected`.
+// Throws unless found == expected: indices[item] must have the same number of tensors as the first item.
 void check_same_number(size_t found, size_t expected, std::span<const int64_t> indices, size_t item);
 
 // set[i] for each of `indices`, stacked: an item whose every tensor has a new first dimension. Item: see each_tensor().

@@ -1,4 +1,4 @@
-// Which files --data may mean, whichever model reads them: what has to be kept from being overwritten.
+// The files that --data may refer to, whichever model reads them. They must not be overwritten.
 #pragma once
 
 #include <string>

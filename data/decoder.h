@@ -14,7 +14,8 @@ namespace isonorm::data {
 // fail(), its warning callback calls warn().
 class DecoderReport {
  public:
-  // Calls f(). Throws Error (invalid) "what: why" if f calls fail(why). Nothing in f may need a destructor: fail() jumps over it.
+  // Calls f(). Throws Error (invalid) "what: why" if f calls fail(why). Nothing in f may need a destructor: fail()
+  // jumps over it.
   template <class F> void run(const char* what, const F& f) {
     if (setjmp(failed_) != 0) check(false, what, ": ", why_);
     f();
@@ -33,8 +34,8 @@ class DecoderReport {
   Line why_ = {}, warning_ = {};
 };
 
-// Room for a picture: u8 [height, width, 3]. Throws (invalid) if it has no pixels, or more than `most`, the pixels that a file of its size can
-// hold, or kMostPixels.
+// Room for a picture: u8 [height, width, 3]. Throws (invalid) if it has no pixels, more than `most` (the pixels that a
+// file of its size can hold), or more than kMostPixels.
 Tensor picture_of(int64_t height, int64_t width, int64_t most);
 
 }  // namespace isonorm::data

@@ -1,4 +1,4 @@
-// The tensors in a value of another type: how loaders see the items of a set and its batches.
+// Finds the tensors in a value of another type. Loaders use it for the items of a set and for batches.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace isonorm::data {
 
-// Internal: a member of any type, to count the members of a struct by.
+// Internal: converts to any type, to count the members of a struct.
 struct AnyMember {
   template <class T> operator T() const;
 };
@@ -23,8 +23,8 @@ template <class T, class... Members> consteval int members_of() {
     return sizeof...(Members);
 }
 
-// Calls f(tensor) for each tensor in `value`, in order: a Tensor; a vector, array, pair, tuple or a struct of up to 6 public members,
-// which hold such values themselves. Another type does not compile.
+// Calls f(tensor) for each tensor in `value`, in order. `value` is a Tensor, or a vector, array, pair, tuple or struct
+// of up to 6 public members that hold such values themselves. Other types do not compile.
 template <class Value, class F> void each_tensor(Value& value, const F& f) {
   using T = std::remove_const_t<Value>;
   if constexpr (std::same_as<T, Tensor>) {

@@ -7,8 +7,8 @@
 
 namespace isonorm::data {
 
-// From the loader's next batch to the end of that one's epoch. Advancing takes the batch from the loader: an iterator is
-// passed once, and its copies show the same batch.
+// Iterates from the loader's next batch to the end of that batch's epoch. Advancing takes the batch from the loader, so
+// an iteration can run only once; copies of an iterator show the same batch.
 template <class Loader> class EpochIterator {
  public:
   using difference_type = int64_t;
@@ -29,7 +29,7 @@ template <class Loader> class EpochIterator {
 
  private:
   Loader* loader_;
-  int64_t left_;  // batches of the epoch, this one included
+  int64_t left_;  // number of batches left in the epoch, including this one
   value_type batch_;
 };
 

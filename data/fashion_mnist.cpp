@@ -11,7 +11,7 @@ constexpr const char* kLabels = "-labels-idx1-ubyte";
 
 std::string folder_of(const std::string& dir) { return dir.empty() ? kFashionMnistDir : dir; }
 
-// The file of that name, compressed or not.
+// The file with this name, compressed or not.
 std::string find(const std::string& dir, const std::string& name) {
   const std::string path = dir + "/" + name;
   if (file_exists(path + ".gz")) return path + ".gz";

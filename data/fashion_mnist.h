@@ -18,10 +18,10 @@ struct FashionMnist {
   LabelledImages test;
   static constexpr int64_t kClasses = 10;
 
-  // Reads {train,t10k}-images-idx3-ubyte and {train,t10k}-labels-idx1-ubyte, each with or without ".gz", from `dir`
-  // (the Debian folder where empty). Any number of 28 x 28 images will do. Throws where a file is missing (the message
-  // says what to install), damaged, where images and labels differ in number, or a label is not below 10. Source: Xiao,
-  // Rasul, Vollgraf, "Fashion-MNIST", arXiv:1708.07747.
+  // Reads {train,t10k}-images-idx3-ubyte and {train,t10k}-labels-idx1-ubyte, each with or without ".gz", from `dir` (if
+  // empty, from the Debian folder). Any number of 28 x 28 images will do. Throws if a file is missing (the message says
+  // what to install) or damaged, if the numbers of images and labels differ, or if a label is not below 10. Source:
+  // Xiao, Rasul, Vollgraf, "Fashion-MNIST", arXiv:1708.07747.
   static FashionMnist load(const std::string& dir = "");
   static bool is_in(const std::string& dir);  // true if a file of training images is there
   // The names of the four files, without ".gz".

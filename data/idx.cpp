@@ -9,8 +9,8 @@
 namespace isonorm::data {
 namespace {
 
-// The bytes of an idx file in order, decompressed if the file begins like gzip. A gzip file is a series of members (RFC 1952, section 2.2);
-// zero bytes after a member are padding.
+// The bytes of an idx file in order, decompressed if the file begins like gzip. A gzip file is a series of members (RFC
+// 1952, section 2.2); zero bytes after a member are padding.
 class Input {
  public:
   explicit Input(const Bytes& file) : file_(file) {
@@ -48,7 +48,8 @@ class Input {
     return done;
   }
 
-  // Verifies that the data ends here: no further byte, and for gzip complete trailers and nothing but padding after the last one.
+  // Verifies that the data ends here: no further byte, and for gzip complete trailers and only padding after the last
+  // one.
   void finish() {
     uint8_t extra;
     check(read(&extra, 1) == 0, "idx: more data than its header declares");

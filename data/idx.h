@@ -1,5 +1,5 @@
-// The idx format of the MNIST family of data sets, plain or gzip-compressed, in one member or several. Nothing in a file is believed: sizes are
-// bounded before memory is taken, and the data must be exactly as long as the header says.
+// The idx format of the MNIST family of data sets, plain or gzip-compressed, in one member or several. Files are not
+// trusted: sizes are bounded before memory is allocated, and the data must be exactly as long as the header says.
 #pragma once
 
 #include <string>

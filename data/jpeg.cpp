@@ -1,6 +1,6 @@
 #include "data/jpeg.h"
 
-#include <cstdio>  // which jpeglib.h needs
+#include <cstdio>  // needed by jpeglib.h
 
 #include <jpeglib.h>
 #include <jerror.h>
@@ -18,7 +18,7 @@ namespace {
 // kMostScans limits the scans, like libjpeg-turbo under TJFLAG_LIMITSCANS. Programs write about 10 scans.
 constexpr int64_t kMostScanned = int64_t{1} << 30, kMostScans = 500;
 
-// libjpeg's structures. Its callbacks find this one by client_data.
+// libjpeg's structures. Callbacks find this object by client_data.
 struct JpegFile {
   JpegFile() {
     jpeg.err = jpeg_std_error(&errors);
@@ -59,8 +59,8 @@ struct JpegFile {
   DecoderReport report;
 };
 
-// Converts a row of CMYK to RGB like Pillow's convert("RGB"). The CMYK is as Adobe's programs store it: how much light
-// each ink leaves.
+// Converts a row of CMYK to RGB like Pillow's convert("RGB"). The CMYK is inverted, as Adobe's programs store it: each
+// value is the light that an ink leaves.
 void rgb_of_cmyk(const uint8_t* cmyk, int64_t width, uint8_t* rgb) {
   for (const uint8_t* const end = cmyk + 4 * width; cmyk < end; cmyk += 4)
     for (int c = 0; c < 3; ++c) *rgb++ = static_cast<uint8_t>((cmyk[c] * cmyk[3] + 127) / 255);

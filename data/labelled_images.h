@@ -1,4 +1,4 @@
-// Images with a class each, as the readers of image sets give them.
+// Images with one class label each, as returned by the readers of image sets.
 #pragma once
 
 #include "core/tensor.h"

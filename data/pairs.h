@@ -29,7 +29,7 @@ struct PairBatch {
 class Pairs {
  public:
   // The lines of two files: line n of `source` and line n of `target` are a pair. `held_out`, from 0 to 1: the share of the
-  // pairs, at the end, that batch() never shows. `alphabet`: the characters that have ids; empty: those of the two files, in
+  // pairs, at the end, that batch() never shows. `alphabet`: the bytes that have ids; empty: those of the two files, in
   // ascending order. Throws, naming file and line, if a file cannot be read or is larger than kTextLimit, the numbers of lines
   // differ, a line is empty, or a line has a character that is not in `alphabet`.
   Pairs(const std::string& source, const std::string& target, uint64_t seed = 0, double held_out = 0,

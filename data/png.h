@@ -10,7 +10,7 @@
 
 namespace isonorm::data {
 
-// Decodes the file as read_picture() (data/picture.h). warning: gets libpng's first warning; empty if there was none.
+// Decodes the file as read_picture() (data/picture.h). warning: gets libpng's first warning, or becomes empty.
 Tensor read_png(std::span<const uint8_t> file, std::string& warning);
 
 }  // namespace isonorm::data

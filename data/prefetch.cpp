@@ -26,7 +26,7 @@ struct PrefetchThread::State {
   std::deque<Result> ready = {};
   bool stopping = false;
   std::thread thread = {};
-  HomeProcess home = {};  // of the thread
+  HomeProcess home = {};  // the process that has the thread
 
   Item next() {
     if (ahead == 0) {
@@ -90,7 +90,7 @@ struct PrefetchThread::State {
 };
 
 void PrefetchThread::End::operator()(State* state) const {
-  if (state->thread.joinable() && state->home.is_elsewhere()) return;  // it leaks
+  if (state->thread.joinable() && state->home.is_elsewhere()) return;  // leaks the state
   state->stop();
   delete state;
 }

@@ -35,12 +35,12 @@ template <class T> class Prefetch {
   Prefetch(std::function<T(int64_t)> make, int ahead)
       : thread_([make = std::move(make)](int64_t i) { return std::make_shared<T>(make(i)); }, ahead) {}
 
-  // The next item. Rethrows what make() threw for it; the call after that tries the same item again. Throws (invalid) in a child of fork()
-  // if the thread has started in the parent.
+  // The next item. Rethrows an exception of make() for it; the next call tries the same item again. Throws (invalid) in
+  // a child of fork() if the thread has started in the parent.
   T next() { return std::move(*std::static_pointer_cast<T>(thread_.next())); }
   // The next call of next() gives item `position`; waiting items are thrown away. Throws as next() in a child.
   void seek(int64_t position) { thread_.seek(position); }
-  int64_t position() const { return thread_.position(); }  // of the item that next() gives
+  int64_t position() const { return thread_.position(); }  // of the next item
 
  private:
   PrefetchThread thread_;

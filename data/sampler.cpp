@@ -33,8 +33,8 @@ Sampler::Sampler(int64_t examples, int64_t rows, uint64_t seed, SamplerOptions o
         ", expected above 0, and finite");
 }
 
-// Without weights: Fisher-Yates (Knuth, The Art of Computer Programming 2, algorithm 3.4.2 P) from the identity, one draw per
-// position. With weights: the inverse of their distribution function.
+// Without weights: Fisher-Yates (Knuth, The Art of Computer Programming 2, algorithm 3.4.2 P) from the identity, one
+// draw per position. With weights: inverts their distribution function.
 void Sampler::draw(int64_t epoch) {
   const auto bits = [&](int64_t i) {
     return philox(seed_, static_cast<uint64_t>(i), static_cast<uint64_t>(epoch)).wide(0);
@@ -43,7 +43,7 @@ void Sampler::draw(int64_t epoch) {
     std::iota(order_.begin(), order_.end(), 0);
     for (int64_t i = examples() - 1; i > 0; --i) std::swap(order_[i], order_[below(i + 1, bits(i))]);
   } else {
-    const auto last = std::ranges::lower_bound(sums_, sums_.back());  // a product that is rounded up to the sum
+    const auto last = std::ranges::lower_bound(sums_, sums_.back());  // the product may be rounded up to the sum
     for (int64_t i = 0; i < examples(); ++i)
       order_[i] =
           std::min(std::ranges::upper_bound(sums_, unit_interval(bits(i)) * sums_.back()), last) - sums_.begin();

@@ -1,4 +1,4 @@
-// Which examples make up the batch of a step: a function of seed and step alone, so that a resumed run sees the same
+// Chooses the examples in the batch of a step. The choice depends only on seed and step, so a resumed run sees the same
 // batches.
 #pragma once
 
@@ -11,8 +11,8 @@ namespace isonorm::data {
 
 struct SamplerOptions {
   bool shuffle = true;                 // every epoch in a new random order; false: in order
-  std::optional<bool> drop_last = {};  // skip the last batch of an epoch if it has fewer rows; none: if `shuffle`
-  std::vector<double> weights = {};  // one an example: draws with replacement, in proportion to them; none: no weights
+  std::optional<bool> drop_last = {};  // skip the last batch of an epoch if it is smaller; none: as `shuffle`
+  std::vector<double> weights = {};    // one per example: draws with replacement, in proportion to them; empty: none
 };
 
 // An epoch visits the `examples`, `rows` at a time. With drop_last the examples at its end that fill no batch are
@@ -21,8 +21,9 @@ struct SamplerOptions {
 // (torch.utils.data.WeightedRandomSampler).
 class Sampler {
  public:
-  // Throws if rows is below 1, or above the number of examples with drop_last; if there are no examples; if there are weights without
-  // shuffle, another number of weights than examples, a weight that is negative or not finite, or a sum of 0.
+  // Throws if rows is below 1, or above the number of examples with drop_last; if there are no examples; if there are
+  // weights without shuffle, another number of weights than examples, a weight that is negative or not finite, or a sum
+  // of 0.
   Sampler(int64_t examples, int64_t rows, uint64_t seed, SamplerOptions options = {});
 
   // Indices in [0, examples) of the examples of batch `step` (from 0), distinct unless there are weights. Valid until
@@ -40,8 +41,8 @@ class Sampler {
   int64_t rows_;
   uint64_t seed_;
   bool shuffle_, drop_last_;
-  std::vector<double> sums_;  // of the weights up to each example
-  int64_t epoch_ = -1;        // which `order_` holds; -1: none yet
+  std::vector<double> sums_;  // cumulative sums of the weights
+  int64_t epoch_ = -1;        // the epoch that `order_` holds; -1: none yet
 };
 
 }  // namespace isonorm::data

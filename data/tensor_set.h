@@ -12,7 +12,8 @@
 
 namespace isonorm::data {
 
-// Internal. x [n, ...] on the CPU, of any dtype: the rows at `indices`, without graph. Throws if an index is outside of [0, n).
+// Internal. The rows at `indices` of x [n, ...], on the CPU, of any dtype, without graph. Throws if an index is outside
+// of [0, n).
 Tensor gather_rows(const Tensor& x, std::span<const int64_t> indices);
 // Internal. Row i, x[i], which shares x's storage.
 Tensor row_of(const Tensor& x, int64_t i);
@@ -20,14 +21,15 @@ Tensor row_of(const Tensor& x, int64_t i);
 std::vector<Tensor> checked_rows(std::vector<Tensor> tensors);
 // Internal. Throws unless all of `indices` are in [0, n).
 std::vector<int64_t> checked_indices(std::vector<int64_t> indices, int64_t n);
-// Internal. 0 to n - 1 in random order, in pieces of `sizes`, or of these fractions of n, whose sum is n, or 1.
+// Internal. 0 to n - 1 in random order, cut into pieces of these sizes, which sum to n, or of these fractions of n,
+// which sum to 1.
 std::vector<std::vector<int64_t>> random_parts(int64_t n, std::vector<int64_t> sizes, uint64_t seed);
 std::vector<std::vector<int64_t>> random_parts(int64_t n, const std::vector<double>& fractions, uint64_t seed);
 // Internal. The same in k pieces whose sizes differ by at most one.
 std::vector<std::vector<int64_t>> random_folds(int64_t n, int64_t k, uint64_t seed);
 
-// Example i is row i of each of N tensors [n, ...] of any dtype, on the CPU (torch.utils.data.TensorDataset). Shares the tensors' storage
-// if they are contiguous.
+// Example i is row i of each of N tensors [n, ...] of any dtype, on the CPU (torch.utils.data.TensorDataset). Shares
+// the tensors' storage if they are contiguous.
 //
 //   data::TensorSet set(x, y);
 //   data::Loader loader(set, {.rows = 64, .seed = 1});
@@ -73,7 +75,7 @@ template <class Set> class Subset {
   { return (*set_)[indices_.at(static_cast<size_t>(i))]; }
 
   const Set& set() const { return *set_; }
-  // The places in set() of the examples at `places`.
+  // The indices in set() of the examples at `places`.
   std::vector<int64_t> in_set(std::span<const int64_t> places) const {
     std::vector<int64_t> found;
     for (const int64_t i : places) found.push_back(indices_.at(static_cast<size_t>(i)));
@@ -85,9 +87,9 @@ template <class Set> class Subset {
   std::vector<int64_t> indices_;
 };
 
-// Random parts that have no example in common and together have all (torch.utils.data.random_split). The numbers are
-// sizes that sum to set.size(), or fractions that sum to 1; part k then ends at example round((f_0 + .. + f_k) n).
-// Depends on size and seed alone.
+// Splits a set into random parts without common examples, which together have all (torch.utils.data.random_split). The
+// numbers are sizes that sum to set.size(), or fractions that sum to 1; part k then ends at example round((f_0 + .. +
+// f_k) n). The result depends only on size and seed.
 //
 //   const auto [train, test] = data::random_split(set, {0.9, 0.1}, seed);
 template <class Set, class Number, size_t N>
@@ -105,9 +107,9 @@ std::array<Subset<Set>, N> random_split(Set set, const Number (&parts)[N], uint6
 // A training and a test part.
 template <class Set> struct Fold { Subset<Set> train, test; };
 
-// k-fold cross-validation: k pairs of parts. The test parts have no example in common and together have all; they
-// differ by at most one in size. The training part has the other examples. Depends on size, k and seed alone. Throws
-// unless 2 <= k <= set.size().
+// k-fold cross-validation: k pairs of parts. The test parts have no common example, together have all examples, and
+// differ by at most one in size. The training part has the other examples. The result depends only on size, k and seed.
+// Throws unless 2 <= k <= set.size().
 //
 //   for (const auto& [train, test] : data::k_folds(set, 5)) ...
 template <class Set> std::vector<Fold<Set>> k_folds(Set set, int64_t k, uint64_t seed = 0) {

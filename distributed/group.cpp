@@ -21,14 +21,14 @@
 namespace isonorm::distributed {
 namespace {
 
-// What a rank is about to do, as all of them compare it.
+// A call that a rank announces; all ranks compare it before they act.
 struct Announced {
   int64_t number, call, kind, count, parts, root;
   bool operator==(const Announced&) const = default;
 };
 struct Announcement {
   Announced call;
-  int64_t device;  // the index of the GPU where its tensors lie, in which ranks may differ; -1: not all on one
+  int64_t device;  // index of the GPU that holds the tensors (may differ between ranks); -1: not all on one GPU
 };
 
 constexpr const char* kNames[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",   "barrier",
@@ -55,7 +55,7 @@ uint64_t mixed(uint64_t h, const void* data, size_t bytes) {
   return h;
 }
 
-// x on that device, one element behind the other.
+// x on that device, contiguous.
 Tensor moved(const Tensor& x, Device device) {
   if (x.device() == device && x.is_contiguous()) return x;
   const Tensor copy = empty(x.shape(), {x.dtype(), device});
@@ -73,7 +73,7 @@ DType common_dtype(std::span<const Tensor> tensors, const char* what) {
   return tensors[0].dtype();
 }
 
-// Where all of them lie; the CPU where they do not lie together.
+// The device of all tensors; the CPU if they are on several.
 Device common_device(std::span<const Tensor> tensors) {
   const auto elsewhere = [&](const Tensor& x) { return x.device() != tensors[0].device(); };
   return tensors.empty() || std::ranges::any_of(tensors, elsewhere) ? kCpu : tensors[0].device();
@@ -84,7 +84,7 @@ int64_t count_of(std::span<const Tensor> tensors) {
                          [](int64_t n, const Tensor& x) { return n + x.numel(); });
 }
 
-// One behind the other in `flat` from `at` on, or from there.
+// pack() copies the tensors into `flat`, one after the other, from element `at` on. unpack() copies them back.
 void pack(const Tensor& flat, std::span<const Tensor> tensors, int64_t at = 0) {
   for (const Tensor& x : tensors) copy_into(as_strided(flat, x.shape(), x.strides(), at), x), at += x.numel();
 }
@@ -93,7 +93,7 @@ void unpack(std::span<const Tensor> tensors, const Tensor& flat) {
   for (const Tensor& x : tensors) copy_into(x, as_strided(flat, x.shape(), x.strides(), at)), at += x.numel();
 }
 
-// The parts between commas or lines.
+// Splits at ", " and at newlines.
 std::vector<std::string> parts_of(const std::string& words) {
   std::vector<std::string> parts;
   for (size_t at = 0; at <= words.size();) {
@@ -104,7 +104,7 @@ std::vector<std::string> parts_of(const std::string& words) {
   return parts;
 }
 
-// While it lives, calls wait for a rank without a time limit.
+// During its lifetime, calls wait for other ranks without a time limit.
 class Unlimited {
  public:
   explicit Unlimited(Transport& transport) : transport_(transport), limit_(transport.limit()) {
@@ -133,10 +133,10 @@ double time_limit() {
   return seconds;
 }
 
-// How tensors on GPUs travel.
+// The NCCL connection, if there is one.
 struct Group::Linked {
-  std::vector<int> devices;    // each rank's GPU when the link was asked for; empty: not asked for yet
-  std::unique_ptr<Link> link;  // null: there is none
+  std::vector<int> devices;    // each rank's GPU when the link was made; empty: no call with GPU tensors yet
+  std::unique_ptr<Link> link;  // null: no link
   std::string why_by_host;
 };
 
@@ -163,8 +163,8 @@ void Group::gather(Device where, const void* own, void* all, int64_t bytes, cons
   bytes_sent_ += (size_ - 1) * bytes;
 }
 
-// Every rank learns what all others are about to do, so that all of them refuse the same, and take the same way: returns where the
-// tensors have to lie to be sent.
+// Announces a call and compares it with the other ranks' calls, so that all ranks throw the same error or continue the
+// same way. Returns the device that the tensors must be on for transport.
 Device Group::match(Call call, int64_t kind, int64_t count, Device device, int64_t parts, int64_t root) {
   ++calls_of_thread;
   const Announcement own{{++calls_, static_cast<int64_t>(call), kind, count, parts, root},
@@ -180,7 +180,8 @@ Device Group::match(Call call, int64_t kind, int64_t count, Device device, int64
   return count > 0 ? linked(devices) : kCpu;
 }
 
-// The GPU of this rank where those of all ranks are joined, else the CPU. Every rank gives the same, and so decides the same.
+// This rank's GPU if the link joins the GPUs of all ranks, else the CPU. All ranks have the same input, so they decide
+// alike.
 Device Group::linked(const std::vector<int>& devices) {
   if (std::ranges::count(devices, -1) > 0) return kCpu;
   const Device own{DeviceKind::cuda, devices[static_cast<size_t>(rank_)]};
@@ -260,7 +261,7 @@ Tensor Group::all_gather(const Tensor& x) {
   return moved(all, x.device());
 }
 
-// As a scatter from the root and a gather: no rank sends more than twice the bytes.
+// A scatter from the root and then an all-gather, so that no rank sends more than twice the bytes.
 void Group::broadcast(std::span<const Tensor> tensors, int root) {
   check(root >= 0 && root < size_, "broadcast: from rank ", root, " of ", size_);
   if (size_ == 1 || tensors.empty()) return;

@@ -1,6 +1,6 @@
-// Ranks that compute together: one process alone, threads of a process (threads.h), or processes that an MPI launcher has
-// started (world.h). Every rank makes the same calls in the same order. A call that differs between ranks is refused on all of
-// them, in a line that names who called what.
+// Groups of ranks that compute together: one process alone, threads of a process (threads.h), or processes started by
+// an MPI launcher (world.h). Every rank makes the same calls in the same order. If a call differs between ranks, all
+// ranks throw an error that names the differing calls.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace isonorm::distributed {
 
 class Transport;
 
-// All ranks know of it, or all that still run: one of them is to tell, and says it for the others.
+// An error that every running rank knows of. Rank speaker() reports it for the others.
 class Disagreement : public Error {
  public:
   Disagreement(const std::string& line, int speaker)
@@ -37,7 +37,7 @@ class Disagreement : public Error {
 // time. A second thread may call background().
 class Group {
  public:
-  Group();  // of one rank: every call is for nothing
+  Group();  // a single rank: every call returns at once
   explicit Group(std::unique_ptr<Transport> transport);
   Group(Group&&) noexcept;
   Group& operator=(Group&&) noexcept;
@@ -48,27 +48,28 @@ class Group {
   // "rank 1 on moon": with the name of the machine if the ranks are processes.
   std::string name_of(int rank) const;
 
-  // Each becomes the sum over all ranks, in place: added in order of ranks, in the accumulation type (of bf16: f32), and
-  // rounded once. So a sum has the same bits on every rank and in every run. All of one dtype. Each rank sends and receives
-  // 2 (size - 1) / size times their bytes.
+  // Replaces each tensor by its sum over all ranks. All tensors have one dtype. Sums are added in the order of ranks,
+  // in the accumulation type (f32 for bf16), and rounded once, so a sum has the same bits on every rank and in every
+  // run. Each rank sends and receives 2 (size - 1) / size times the tensors' bytes.
   void all_reduce(const std::vector<Tensor>& tensors) { all_reduce(std::span(&tensors, 1)); }
   void all_reduce(const Tensor& x) { all_reduce(std::vector{x}); }
-  // The same of several parts on each rank, as many on all, of the same tensors: those of the first part become the sum, added in order of
-  // ranks and then of parts, as if each part were a rank. Each rank sends (parts + 1) (size - 1) / size times the bytes of a part.
+  // The same for several parts per rank (the same number on all), where each part holds tensors of the same sizes. The
+  // tensors of the first part receive the sum, added in the order of ranks and then of parts, as if each part were a
+  // rank. Each rank sends (parts + 1) (size - 1) / size times the bytes of a part.
   void all_reduce(std::span<const std::vector<Tensor>> parts);
-  // x [size n, ...] of every rank: the sum of the rank-th n of its rows.
+  // x [size n, ...] -> [n, ...]: this rank's block of the sum over all ranks' x.
   Tensor reduce_scatter(const Tensor& x);
-  // x [n, ...] of every rank as [size n, ...].
+  // All ranks' x, concatenated in the order of ranks: x [n, ...] -> [size n, ...].
   Tensor all_gather(const Tensor& x);
-  // Each becomes what it is on `root`, in place.
+  // Replaces each tensor by the root's.
   void broadcast(std::span<const Tensor> tensors, int root = 0);
   void broadcast(const Tensor& x, int root = 0) { broadcast({&x, 1}, root); }
-  // Whether it is so on any rank.
+  // True if `here` is true on any rank.
   bool any(bool here);
   // Returns when every rank has called it.
   void barrier();
-  // Runs work() on rank 0, for example a save. The other ranks wait until it has ended, without a time limit. Then rank 0
-  // waits for them, time_limit() seconds. Throws on rank 0 if work() throws.
+  // Runs work() on rank 0, for example a save. The other ranks wait until it has ended, without a time limit. Then rank
+  // 0 waits for them, up to time_limit() seconds. Throws on rank 0 if work() throws.
   void on_first(const std::function<void()>& work);
 
   // Throws Disagreement if a tensor has other bits on another rank. The message names the rank, its machine, `what` and
@@ -85,14 +86,15 @@ class Group {
   // makes that call.
   Group& background();
 
-  // This rank makes no more calls; returns when all have said so.
+  // Announces that this rank makes no more calls. Returns when all ranks have called it.
   void end();
-  // Ends the other ranks: threads throw, and say why; processes end with that exit code, this one too.
+  // Ends the other ranks. Ranks that are threads throw an error with the text `why`; ranks that are processes all exit
+  // with `code`, this one too.
   void abort(const std::string& why, int code = 1) noexcept;
 
   // Bytes that this rank has sent so far, including background().
   int64_t bytes_sent() const { return bytes_sent_ + (background_ ? background_->bytes_sent_ : 0); }
-  // Why tensors on GPUs travel by the host; empty where NCCL carries them, and before the first of them.
+  // Why GPU tensors travel through the host. Empty if NCCL carries them, and before the first call with GPU tensors.
   const std::string& why_by_host() const;
 
  private:
@@ -103,11 +105,11 @@ class Group {
   void exchange(Device where, const void* send, void* receive, int64_t bytes, const char* what);
   void gather(Device where, const void* own, void* all, int64_t bytes, const char* what);
 
-  std::shared_ptr<Transport> transport_;  // null: of one rank; a link looks there, too
+  std::shared_ptr<Transport> transport_;  // null: a single rank; shared because the link calls its look()
   int rank_ = 0, size_ = 1;
   int64_t calls_ = 0, bytes_sent_ = 0;
   struct Linked;
-  std::shared_ptr<Linked> linked_;     // shared with background(): one thread at a time sends GPU tensors
+  std::shared_ptr<Linked> linked_;     // shared with background(): only one thread at a time sends GPU tensors
   std::unique_ptr<Group> background_;  // null: not made yet
 };
 

@@ -21,7 +21,7 @@
 namespace isonorm::distributed {
 namespace {
 
-// A handle of either library: a pointer in Open MPI, an int in MPICH, whose other half is never read.
+// A handle of either library: a pointer in Open MPI, an int in MPICH, which never reads the other half.
 using Handle = intptr_t;
 
 constexpr int kUnknown = 1 << 30;
@@ -59,7 +59,8 @@ constexpr Sign kSigns[] = {
     {"ALPS_APP_PE", 0, true},                                                                              // aprun
 };
 
-// Whether the library is Open MPI's, which PMIx starts: of two launchers, the one that has started more.
+// True if the library to load is Open MPI's. If both launchers' variables are set, the launcher that started more
+// processes wins. PMIx without MPICH's variables means Open MPI.
 bool by_open_mpi() {
   const int mpich = number_in("PMI_SIZE");
   return number_in("OMPI_COMM_WORLD_SIZE") >= std::max(2, mpich) || (mpich < 2 && std::getenv("PMIX_RANK"));
@@ -69,7 +70,7 @@ bool by_open_mpi() {
 // call from several threads, but only one thread is in MPI at a time (MPI_THREAD_SERIALIZED).
 class Library {
  public:
-  // Opened at the first call, which throws where that fails.
+  // Loads and initialises the library at the first call. Throws if that fails.
   static const Library& get() {
     static const Library library;
     return library;
@@ -100,7 +101,7 @@ class Library {
                                                     : std::vector{"libmpich.so.12", "libmpi.so.12", "libmpich.so"};
     std::string tried;
     for (const char* name : names) {
-      library_ = dlopen(name, RTLD_NOW | RTLD_GLOBAL);  // global: Open MPI's parts look for it
+      library_ = dlopen(name, RTLD_NOW | RTLD_GLOBAL);  // global: the components of Open MPI need its symbols
       if (library_) break;
       const char* why = dlerror();
       tried += text(tried.empty() ? "" : "; ", why ? why : name);
@@ -115,7 +116,7 @@ class Library {
     byte = open_mpi ? reinterpret_cast<Handle>(symbol("ompi_mpi_byte")) : 0x4c00010d;
     constexpr int kSerialized = 2;  // MPI_THREAD_SERIALIZED
     int there = 0, given = 0;
-    initialized(&there);  // by the program itself
+    initialized(&there);  // true if the program itself has initialised MPI
     check_io((there ? query_thread(&given) : init_thread(nullptr, nullptr, kSerialized, &given)) == 0,
              there ? "MPI_Query_thread has failed" : "MPI_Init_thread has failed");
     check_io(given >= kSerialized, "this MPI lets one thread alone call it");
@@ -142,7 +143,7 @@ HostName host_name() {
 
 class MpiTransport : public Transport {
  public:
-  // Every rank of the communicator constructs one: the ranks exchange the names of their machines.
+  // A collective call: every rank of the communicator constructs one, and the ranks exchange their host names.
   explicit MpiTransport(Handle comm) : comm_(comm) {
     mpi_(mpi_.comm_rank, comm, &rank_), mpi_(mpi_.comm_size, comm, &size_);
     HostName own = host_name();
@@ -155,7 +156,7 @@ class MpiTransport : public Transport {
   std::string host(int rank) const override { return hosts_[static_cast<size_t>(rank)].data(); }
   double limit() const override { return limit_; }
   void set_limit(double seconds) override { limit_ = seconds; }
-  void look() const override {}  // a process that ends by an error ends all
+  void look() const override {}  // nothing to do: MPI ends all processes if one ends with an error
 
   void exchange(const void* send, void* receive, size_t bytes, const char* what) override {
     move(static_cast<const char*>(send), bytes, static_cast<char*>(receive), bytes, what);
@@ -178,10 +179,10 @@ class MpiTransport : public Transport {
     int with = 0;  // rank
   };
 
-  // To rank r the `bytes` at r * stride of `send`, from there as many at r * bytes of `receive`. Nearest ranks first, so that not
-  // all begin with rank 0.
+  // Sends `bytes` bytes at send + r * stride to each rank r, and receives the bytes from rank r at receive + r * bytes.
+  // Starts with the next rank, so that not all ranks send to rank 0 first.
   void move(const char* send, size_t stride, char* receive, size_t bytes, const char* what) {
-    constexpr size_t kMost = size_t{1} << 30;  // bytes of a message, whose count is an int
+    constexpr size_t kMost = size_t{1} << 30;  // largest message in bytes: MPI counts in int
     const auto own = static_cast<size_t>(rank_);
     std::memcpy(receive + own * bytes, send + own * stride, bytes);
     waiting_.clear();
@@ -201,11 +202,11 @@ class MpiTransport : public Transport {
     wait(what);
   }
 
-  // Until all messages are there. A rank that has nothing to do gives its core away: the others may be on it.
+  // Waits until all messages have arrived. An idle rank yields its core, because other ranks may run on it.
   void wait(const char* what) {
-    double waited = 0, seen = 0;  // time in which the process stood still counts as at most a second
+    double waited = 0, seen = 0;  // a suspended process counts at most one second
     const Stopwatch watch;
-    std::array<std::byte, 64> status;  // which has at most 24 bytes
+    std::array<std::byte, 64> status;  // MPI_Status has at most 24 bytes
     for (int idle = 0; !waiting_.empty(); ++idle) {
       const size_t before = waiting_.size();
       std::erase_if(waiting_, [&](Message& m) {
@@ -237,7 +238,7 @@ class MpiTransport : public Transport {
   const Handle comm_;
   double limit_ = time_limit();
   int rank_ = 0, size_ = 1;
-  std::vector<HostName> hosts_;  // of every rank
+  std::vector<HostName> hosts_;  // by rank
   std::vector<Message> waiting_;
 };
 

@@ -1,4 +1,4 @@
-// Internal: processes that an MPI launcher has started, by the MPI library of that launcher.
+// Internal: the ranks that an MPI launcher started, using that launcher's MPI library.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace isonorm::distributed {
 
-// Whether a launcher of MPI has started this process as one of several, by the environment that it sets.
+// True if an MPI launcher started this process together with others, according to environment variables.
 bool launched_by_mpi();
 
 // Throws if the environment says that this process was started together with others, but MPI has not started it so.
@@ -15,11 +15,11 @@ bool launched_by_mpi();
 // names the variable.
 void check_alone();
 
-// The ranks of the launcher. Opens its library: libmpi.so.40 of Open MPI 4 and 5, libmpich.so.12 or libmpi.so.12 of MPICH 3 and 4
-// and what has its binary interface. Throws where none can be opened.
+// All ranks of the launcher. Loads its library: libmpi.so.40 of Open MPI 4 and 5, or libmpich.so.12 or libmpi.so.12 of
+// MPICH 3 and 4 and of libraries with the same ABI. Throws if none can be loaded.
 std::unique_ptr<Transport> mpi_world();
 
-// Leaves MPI, which all ranks do together; after that it is of no more use.
+// Finalises MPI, a collective call. MPI cannot be used afterwards.
 void finish_mpi() noexcept;
 
 }  // namespace isonorm::distributed

@@ -14,15 +14,15 @@
 #include "distributed/transport.h"
 
 namespace isonorm::distributed {
-namespace threads {  // named: members of Ranks::State
+namespace threads {  // named, not anonymous: Ranks::State has members of these types
 
-// Why ranks end, for all groups of some Ranks.
+// Why the ranks must end; shared by all groups of one Ranks.
 struct Ending {
   std::mutex mutex;
   std::condition_variable changed;
-  std::string why;  // empty: they do not
+  std::string why;  // empty: they go on
   std::exception_ptr first;
-  int rank = -1;  // whose it is
+  int rank = -1;  // the rank that threw `first`
 
   void end(int from, const std::string& reason) {
     const std::lock_guard lock(mutex);
@@ -32,12 +32,12 @@ struct Ending {
   }
 };
 
-// Where the threads of a group meet.
+// The meeting point of the threads of a group.
 struct Place {
   Place(int size, std::shared_ptr<Ending> ending) : ending(std::move(ending)), given(static_cast<size_t>(size)) {}
   const std::shared_ptr<Ending> ending;
-  std::vector<const void*> given;                          // of every rank, in the call that runs
-  std::vector<int> came = std::vector<int>(given.size());  // how often each has come to wait()
+  std::vector<const void*> given;                          // each rank's pointer in the current call
+  std::vector<int> came = std::vector<int>(given.size());  // how often each rank has called wait()
 };
 
 class ThreadTransport : public Transport {
@@ -70,7 +70,7 @@ class ThreadTransport : public Transport {
     std::erase_if(all, [&](const Wish& w) { return w.colour != colour; });
     std::ranges::stable_sort(all, {}, &Wish::key);
     const auto at = std::ranges::find(all, rank_, &Wish::rank) - all.begin();
-    // The first of a colour makes the place, the others take it while it holds it.
+    // The first rank of a colour makes the Place and keeps it until the others have copied the pointer.
     std::shared_ptr<Place> made;
     if (at == 0) made = std::make_shared<Place>(static_cast<int>(all.size()), place_->ending);
     const std::shared_ptr<Place>* const handed = &made;
@@ -84,7 +84,7 @@ class ThreadTransport : public Transport {
   void abort(const std::string& why, int) noexcept override { place_->ending->end(rank_, why); }
 
  private:
-  // From every rank `bytes` at `offset` of what it gives.
+  // Copies `bytes` bytes at `offset` of each rank's `own` to `into`, in the order of ranks.
   void copied(const void* own, void* into, size_t bytes, size_t offset, const char* what) {
     place_->given[static_cast<size_t>(rank_)] = own;
     wait(what);
@@ -93,14 +93,14 @@ class ThreadTransport : public Transport {
     wait(what);
   }
 
-  // Returns when all ranks have come.
+  // Returns when all ranks have called it.
   void wait(const char* what) {
     std::unique_lock lock(place_->ending->mutex);
     std::vector<int>& came = place_->came;
     const int now = ++came[static_cast<size_t>(rank_)];
     const auto late = [&](int times) { return times < now; };
     place_->ending->changed.notify_all();
-    // In slices: time in which the process stood still counts as one of them.
+    // Waits in slices of at most 1 s, so that the time in which the process was suspended counts as one slice.
     bool in_time = false;
     for (double waited = 0; waited < limit_ && !in_time;) {
       const double slice = std::min(1., limit_ - waited);
@@ -129,7 +129,7 @@ class ThreadTransport : public Transport {
 
 using namespace threads;
 
-// `job` counts the calls of run(); a thread does each once.
+// `job` counts the calls of run(). Each thread runs each job once.
 struct Ranks::State {
   explicit State(int n) : place(std::make_shared<Place>(n, ending)), groups(static_cast<size_t>(n)) {}
 
@@ -138,7 +138,7 @@ struct Ranks::State {
   std::vector<Group> groups;
   std::vector<std::thread> threads;
   HomeProcess home;
-  const std::function<void(Group&)>* f = nullptr;  // null: the threads are to end
+  const std::function<void(Group&)>* f = nullptr;  // null: the threads must end
   int job = 0, running = 0;
   std::condition_variable told, done;
 
@@ -162,7 +162,7 @@ struct Ranks::State {
       const std::lock_guard lock(ending->mutex);
       if (--running == 0) done.notify_all();
     }
-    group = Group();  // a link ends on all ranks at once
+    group = Group();  // all ranks destroy a link together
   }
 
   void finish() {
@@ -170,7 +170,7 @@ struct Ranks::State {
     for (std::thread& t : threads) t.join();
   }
 
-  // Lets the threads begin.
+  // Starts a job on all threads.
   void tell(const std::function<void(Group&)>* what) {
     const std::lock_guard lock(ending->mutex);
     check(running == 0 || !what, "ranks: run() is called while they run");
@@ -187,7 +187,7 @@ Ranks::Ranks(int n, double limit) {
   try {
     for (int rank = 0; rank < n; ++rank)
       state_->threads.push_back(start_thread([state = state_.get(), rank] { state->work(rank); }));
-  } catch (...) {  // those that there are must not outlive what they wait on
+  } catch (...) {  // threads that were started must not outlive the state that they wait on
     state_->finish();
     throw;
   }
@@ -195,7 +195,7 @@ Ranks::Ranks(int n, double limit) {
 
 Ranks::~Ranks() {
   if (state_->home.is_elsewhere())
-    state_.release();  // it leaks
+    state_.release();  // a child of fork() has no threads to join: leaks the state
   else
     state_->finish();
 }

@@ -1,4 +1,4 @@
-// Threads of one process as ranks: for tests, and to try on one machine what many will do.
+// Threads of one process as ranks: for tests, and for trying on one machine what many machines will do.
 #pragma once
 
 #include <functional>
@@ -10,17 +10,19 @@ namespace isonorm::distributed {
 
 inline constexpr int kMostRanks = 1024;
 
-// n threads, one a rank, that wait for what they are to do. Each uses one thread for its kernels, whose bits do not depend on that.
+// n threads, one per rank, that wait for run(). Each thread computes its kernels alone; their bits do not depend on the
+// number of threads.
 class Ranks {
  public:
-  // limit: seconds that a call of a group waits for a rank. Throws where n is not in [1, kMostRanks].
+  // limit: seconds that a group's call waits for another rank. Throws if n is not in [1, kMostRanks].
   explicit Ranks(int n, double limit = time_limit());
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
   int size() const;
-  // The group of a rank, for its thread; ranks count from the end if negative. Throws if there is no such rank.
+  // The group of a rank, to be used by its thread only. Negative ranks count from the end. Throws if there is no such
+  // rank.
   Group& group(int rank);
   // Calls f(group) on every rank and returns when all calls have ended. If one call throws, the calls on the other
   // ranks throw, too. run() then throws the first error, with the number of its rank, and the ranks cannot be used

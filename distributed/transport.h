@@ -1,4 +1,4 @@
-// Internal: what carries bytes between ranks. All ranks make the same calls in the same order.
+// Internal: transport of bytes between ranks. All ranks make the same calls in the same order.
 #pragma once
 
 #include <cstddef>
@@ -19,20 +19,21 @@ class Transport {
   virtual int size() const = 0;
   // The name of the rank's machine; empty if the ranks are threads of one process.
   virtual std::string host(int rank) const = 0;
-  // Seconds that a call waits for a rank.
+  // Seconds that a call waits for another rank.
   virtual double limit() const = 0;
   virtual void set_limit(double seconds) = 0;
 
-  // Block j of `send`, `bytes` each, goes to rank j. In `receive` lies a block of every rank, in their order. Throws where
-  // a rank has ended, or has not come within the time limit: what() names it. After that the transport is of no more use.
+  // Sends block j of `send`, `bytes` bytes, to rank j. `receive` gets one block from every rank, in their order. Throws
+  // if a rank has ended or has not come within the time limit; the message names it. The transport cannot be used after
+  // that.
   virtual void exchange(const void* send, void* receive, size_t bytes, const char* what) = 0;
-  // The `bytes` of every rank to every rank, in their order. Throws as exchange().
+  // All-gather: sends the `bytes` bytes at `own` to every rank; `all` is in the order of ranks. Throws as exchange().
   virtual void gather(const void* own, void* all, size_t bytes, const char* what) = 0;
-  // Throws where another rank is known to have ended. For who waits for it elsewhere.
+  // Throws if another rank is known to have ended; for callers that wait for a rank by other means.
   virtual void look() const = 0;
-  // A transport among the ranks of that colour, in order of `key` and then of rank. Every rank calls it.
+  // A transport among the ranks with this colour, ordered by `key` and then by rank. Every rank calls it.
   virtual std::unique_ptr<Transport> split(int colour, int key) = 0;
-  // Ends the other ranks: their calls throw that line, or their processes end with that code.
+  // Ends the other ranks: their calls throw an error with the text `why`, or their processes exit with `code`.
   virtual void abort(const std::string& why, int code) noexcept = 0;
 
   // "rank 1 on moon".

@@ -33,7 +33,7 @@ Group alone() {
   return {};
 }
 
-// Leaves MPI where the process ends. A rank that ends early is told of by the others' next call.
+// Leaves MPI when the process ends. If a rank ends early, the other ranks' next calls report it.
 struct World {
   Group group = one_of_several() ? Group(mpi_world()) : alone();
 
@@ -42,10 +42,9 @@ struct World {
     try {
       group.end();
       finish_mpi();
-      new Group(
-          std::move(group));  // it is not destroyed: the driver of a device may be gone before, and with it its link
+      new Group(std::move(group));  // leaked, because a device's driver may be gone already, and the link needs it
     } catch (const std::exception& e) {
-      std::this_thread::sleep_for(std::chrono::seconds(2));  // another rank tells, and ends this one
+      std::this_thread::sleep_for(std::chrono::seconds(2));  // another rank reports the error and ends this one
       group.abort(e.what());
     }
   }
@@ -57,7 +56,7 @@ Group& world() {
   static World world;
   static std::atomic<bool> checked = false;
   if (world.group.size() > 1 && world.group.rank() == 0 && !checked.exchange(true))
-    check_binding();  // the handler of the warning may call world()
+    check_binding();  // a warning handler may call world()
   return world.group;
 }
 
@@ -69,15 +68,14 @@ std::string wait_to_tell(const std::exception& e) noexcept try {
   const Group& group = world();
   if (group.rank() != (common ? common->speaker() : 0)) std::this_thread::sleep_for(std::chrono::seconds(2));
   return common ? "" : text(group.name_of(group.rank()), ": ");
-} catch (...) {  // there is no world: each for itself
+} catch (...) {  // world() has failed: each process reports for itself
   return {};
 }
 
 void end_all(int code) noexcept try {
   if (!one_of_several()) return;
   Group& group = world();
-  std::this_thread::sleep_for(
-      std::chrono::milliseconds(200));  // a launcher passes on what was told, as long as it is there
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // gives the launcher time to forward the output
   group.abort("", code);
 } catch (...) {
 }
@@ -86,7 +84,7 @@ int ended_by(const std::exception& e, const char* program) noexcept {
   const std::string rank = wait_to_tell(e);
   try {
     std::fputs(text(program, ": ", rank, printable(e.what()), '\n').c_str(), stderr);
-  } catch (...) {  // there is no memory for a line
+  } catch (...) {  // out of memory
   }
   end_all(1);
   return 1;

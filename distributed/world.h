@@ -1,4 +1,4 @@
-// The processes that are started together.
+// All processes that a launcher started together.
 #pragma once
 
 #include <string>
@@ -7,21 +7,21 @@
 
 namespace isonorm::distributed {
 
-// All processes that an MPI launcher (`mpirun -np 4 PROGRAM`) has started, found by the environment that it sets;
-// without a launcher, this process alone. MPI begins with the first call and ends with the process. Warns
-// (core/system/warning.h) if the launcher has bound this process to fewer cores than its share of the machine.
+// All processes that an MPI launcher (`mpirun -np 4 PROGRAM`) has started, found by environment variables; without a
+// launcher, this process alone. MPI starts with the first call and ends with the process. Warns (core/system/warning.h)
+// if the launcher has bound this process to fewer cores than its share of the machine.
 //
-// Throws if the launcher's library cannot be opened. Throws, too, if another launcher, such as torchrun, has set the
-// environment: its processes cannot train together here, and nobody wants each of them to train alone.
+// Throws if the launcher's library cannot be opened. Also throws if another launcher, such as torchrun, has set the
+// environment: its processes cannot train together here, and training each of them separately is not intended.
 Group& world();
 
-// Returns true if an MPI launcher has started this process together with others.
+// True if an MPI launcher has started this process together with others.
 bool one_of_several();
 
-// Returns when it is this rank's turn to print an error. A Disagreement is printed by the rank that it names. Another
-// error may have come to all ranks, so the first rank prints it at once, and the others wait for two seconds: if the
-// first rank prints, its end_all() ends them before that. Returns the beginning of the line, "rank 1 on moon: ". It is
-// empty if the process is alone, and for a Disagreement, whose message names ranks already.
+// Returns when it is this rank's turn to print an error. A Disagreement is printed by its speaker(). Another error may
+// have occurred on all ranks, so rank 0 prints it at once and the others wait for two seconds: if rank 0 prints, its
+// end_all() ends them before that. Returns the beginning of the line, "rank 1 on moon: ". It is empty if the process is
+// alone, and for a Disagreement, whose message names ranks already.
 std::string wait_to_tell(const std::exception& e) noexcept;
 // Ends all processes with this exit code. Does nothing if the process is alone.
 void end_all(int code) noexcept;

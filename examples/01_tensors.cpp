@@ -13,17 +13,17 @@ int main() {
   const Tensor row = tensor({10.f, 20.f, 30.f});
   std::cout << "a + row =\n" << a + row << "\n\n";
 
-  // A view shares its elements with the tensor it was taken from: no copy was made.
+  // A view shares its elements with its tensor: nothing was copied.
   const Tensor t = a.transpose();
   std::cout << "a.transpose() =\n" << t << ", strides " << t.strides() << "\n\n";
   a[0] = 7;
   std::cout << "after a[0] = 7 its transpose is\n" << t << "\n\n";
 
-  // Matrix products read transposed views as they lie.
+  // Matrix products read transposed views directly, without a copy.
   std::cout << "a a^T =\n" << a.matmul(t) << "\n\n";
   std::cout << "sum " << a.sum().item() << ", mean of columns " << a.mean(0) << "\n\n";
 
-  // Misfits are one line that names the op, what is wrong and both values.
+  // An error is one line that names the op, the problem and both values.
   try {
     a.matmul(a);
   } catch (const Error& e) {

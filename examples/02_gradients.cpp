@@ -12,7 +12,7 @@ int main() {
   f.backward();
   std::cout << "f = " << f << "\ndf/dx = " << x.grad() << "\ndf/dy = " << y.grad() << "\n\n";
 
-  // A second backward adds to the gradients; a graph serves one backward.
+  // A second backward adds to the gradients. Each graph serves one backward.
   x.sum().backward();
   std::cout << "after x.sum().backward(): df/dx = " << x.grad() << "\n";
   try {
@@ -21,7 +21,8 @@ int main() {
     std::cout << "error: " << e.what() << "\n\n";
   }
 
-  // grad() gives gradients without touching the leaves, also of inner tensors; a cotangent stands for what comes after.
+  // grad() returns gradients, also of inner tensors, without changing the leaves. A cotangent is the gradient from
+  // outside.
   const Tensor h = x.tanh();
   const auto g = grad(h * h, {x, h}, ones_like(x));
   std::cout << "d(tanh^2)/dx = " << g[0] << "\nd(tanh^2)/dtanh = " << g[1] << "\n\n";
@@ -30,12 +31,12 @@ int main() {
   const Tensor slope = grad(x.pow(3).sum(), {x}, {.create_graph = true})[0];
   std::cout << "d2(x^3)/dx2 = " << grad(slope.sum(), {x})[0] << "\n\n";
 
-  // Broadcasting is undone in the gradient: a number that went everywhere collects from everywhere.
+  // The gradient undoes broadcasting: it sums over all entries to which the number was broadcast.
   const Tensor scale = tensor({2.0}).require_grad();
   (x * scale).sum().backward();
   std::cout << "d sum(x scale)/dscale = " << scale.grad() << ", the sum of x\n\n";
 
-  // Gradients of one's own function against central differences.
+  // Gradients of your own function against central differences.
   const auto result = gradcheck([](const std::vector<Tensor>& in) { return softplus(in[0] * in[1]); }, {x, y});
   std::cout << "gradcheck of softplus(x y): " << result.message() << "\n";
 }

@@ -1,5 +1,4 @@
-// Regression: a small network learns a curve. The loop is the one of every training: forward, zero_grad, backward,
-// step.
+// Regression: a small network learns a curve. Every training has the same loop: forward, zero_grad, backward, step.
 #include <cmath>
 #include <cstdio>
 

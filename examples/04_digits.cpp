@@ -1,4 +1,5 @@
-// Classification: a Transformer-free network on Fashion-MNIST.   usage: 04_digits [data folder] [epochs] [--device cuda]
+// Classification: a network without attention on Fashion-MNIST.
+//   usage: 04_digits [data folder] [epochs] [--device cuda]
 #include <cstdio>
 
 #include <isonorm/isonorm.h>

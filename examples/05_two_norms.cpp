@@ -1,4 +1,4 @@
-// Two norms and their Jacobians, term by term: what LayerNorm does that RMSNorm does not, and where that makes no
+// Two norms and their Jacobians, term by term: the part that only LayerNorm has, and the inputs for which it makes no
 // difference.
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-// A Vision Transformer whose residual stream is a matter of one argument.
+// A Vision Transformer whose form of the residual stream is chosen by one argument.
 // usage: 06_vit [data folder] [steps] [form] [--device cuda]
 #include <cstdio>
 #include <iostream>
@@ -23,7 +23,7 @@ int main(int argc, char** argv) try {
   data::Loader loader(set.train, {.rows = 64, .seed = 1, .device = device});
   std::cout << name_of(form) << ": " << model.parameter_count() << " parameters\n";
 
-  // Run it with layer_norm, rms_norm, crms_norm and crms_isometric: the losses are the same to rounding.
+  // Run it with layer_norm, rms_norm, crms_norm and crms_isometric: the losses agree up to rounding.
   for (int step = 0; step < steps; ++step) {
     const auto [images, labels] = loader.next();
     const Tensor loss = cross_entropy(model(images), labels);

@@ -1,6 +1,6 @@
-// A model of one's own, which knows nothing of forms. A layout says which of its layers write to the residual stream and
-// which read from it, and every form of the stream trains the same: 20 steps, judged against Pre-LN moved by one unit in
-// the last place. The last run's layout forgets a writer, and is found out.
+// A model of your own, which knows nothing of forms. A layout says which of its layers write to the residual stream and
+// which read from it. Then every form of the stream trains alike: 20 steps, compared with Pre-LN changed by one ulp.
+// The last layout forgets a writer, and the comparison detects it.
 #include <cstdio>
 
 #include <isonorm/isonorm.h>

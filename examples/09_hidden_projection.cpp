@@ -1,5 +1,5 @@
-// LayerNorm's backward ends with a projection: it takes the mean out of every gradient that passes. RMSNorm's does not,
-// and that is the whole difference between the two where the rows have mean zero.
+// LayerNorm's backward ends with a projection, which removes the mean from every gradient that passes. RMSNorm's does
+// not. If the rows have mean zero, this is the only difference between the two.
 #include <cstdio>
 
 #include <isonorm/isonorm.h>
@@ -10,7 +10,7 @@ namespace {
 
 double largest(const Tensor& x) { return amax(abs(x)).item(); }
 
-// One norm between a row and a reader: what does the row get back?
+// One norm between a row and a reader: which gradient does the row get?
 void one_norm() {
   manual_seed(9);
   const Tensor x =
@@ -27,11 +27,11 @@ void one_norm() {
               largest(streams::recentre(by_rms, -1) - by_layer));
 }
 
-// A whole model: the same function twice, and the gradients of all its parameters.
+// A whole model: the same function in two forms, and the gradients of all its parameters.
 void whole_model() {
   const nn::GptOptions o{.vocab = 13, .context = 6, .transformer = {.width = 8, .depth = 1, .heads = 2}};
   nn::Gpt a = streams::make<nn::Gpt>(o);
-  // stores P W and trains it as it is
+  // stores P W and trains it directly
   nn::Gpt b = streams::make<nn::Gpt>(o, {.form = streams::Form::rms_norm, .storage = streams::Stored::mapped});
   a.to(DType::f64), b.to(DType::f64);
   b.load_state_dict(equivalence::mapped_state(a, streams::Stream(streams::Form::rms_norm, 8, streams::Stored::mapped)));

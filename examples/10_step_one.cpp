@@ -1,4 +1,4 @@
-// Compressed weights, trained as they are, leave the path of Pre-LN at the first step: gradient descent depends on the
+// Compressed weights, trained directly, leave the path of Pre-LN at the first step: gradient descent depends on the
 // coordinates, and these are not orthonormal. D = [I; -1^T] stretches the direction 1 by sqrt(d).
 #include <cmath>
 #include <cstdio>
@@ -20,7 +20,7 @@ nn::Gpt build(streams::Form form, streams::Stored storage) {
   return model;
 }
 
-// One step of gradient descent. `corrected`: with the two factors that make it the step of Pre-LN in these coordinates,
+// One step of gradient descent. corrected: with the two factors that turn it into Pre-LN's step in these coordinates,
 //   writers  -lr (D^T D)^-1 dB = -lr (dB - 1 1^T dB / d)        readers  -lr dB D^T D = -lr (dB + dB 1 1^T)
 double step(nn::Gpt& model, const Tensor& ids, const Tensor& next, bool corrected) {
   optim::Sgd sgd(model.parameters(), {.lr = 0.1});
@@ -60,7 +60,7 @@ int main() {
   Generator data{10, 0};
   std::printf("%4s  %12s  %12s  %12s\n", "step", "layer_norm", "plain", "corrected");
   for (int t = 0; t <= 10; ++t) {
-    const Tensor ids = randint(0, 13, {8, 6}, kCpu, data);  // to be repeated: the model learns to copy
+    const Tensor ids = randint(0, 13, {8, 6}, kCpu, data);  // inputs are the targets, too: the model learns to copy
     const double a = step(reference, ids, ids, false), b = step(plain, ids, ids, false),
                  c = step(right, ids, ids, true);
     std::printf("%4d  %12.6f  %+12.1e  %+12.1e\n", t, a, b - a, c - a);

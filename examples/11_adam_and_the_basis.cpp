@@ -1,5 +1,5 @@
-// Weights stored in an orthonormal basis of the zero-mean rows ("baked": B = Q^T W, A Q): gradient descent does not
-// notice the basis, Adam does: it divides each entry by its size, and what an entry is depends on the basis.
+// Weights stored in an orthonormal basis of the zero-mean rows ("baked": B = Q^T W, A Q). Gradient descent does not
+// depend on the basis. Adam does: it divides each entry by its size, and the entries depend on the basis.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -22,7 +22,7 @@ nn::Gpt build(streams::Form form, streams::Stored storage) {
   return model;
 }
 
-// Trains Pre-LN, the baked form and raw weights mapped in the forward; gives the loss deviations of the latter two.
+// Trains Pre-LN, the baked form, and raw weights that the forward maps. Prints the loss deviations of the last two.
 template <class Make> void compare(const char* name, Make optimizer, int steps) {
   constexpr streams::Form form = streams::Form::crms_isometric;
   manual_seed(11);
@@ -55,7 +55,7 @@ template <class Make> void compare(const char* name, Make optimizer, int steps) 
 
 int main(int argc, char** argv) try {
   const int steps = argc > 1 ? whole_number(argv[1]) : 20;
-  // In small: a gradient, Adam's first step (the sign of every entry), and the same taken in the stored coordinates.
+  // A small example: a gradient, Adam's first step (the sign of every entry), and the same step in stored coordinates.
   const Tensor g = streams::recentre(tensor({3.0, 0.1, -0.4, -2.0}), -1), q = streams::helmert(4);
   const Tensor stored = matmul(g, q);                                                // Q^T g
   const auto back = [&](const Tensor& u) { return matmul(u, transpose(q, 0, 1)); };  // Q u

@@ -1,5 +1,5 @@
-// How far does one unit in the last place drive two trainings apart? Rounding errors grow while a model trains, so "the
-// same to rounding" means nothing without a control: the same model, the same batches, every weight moved by one ulp.
+// How far apart does one unit in the last place drive two trainings? Rounding errors grow while a model trains, so
+// "equal up to rounding" needs a control: the same model and batches, with every weight changed by one ulp.
 //   usage: 12_control_run [steps]
 #include <algorithm>
 #include <cmath>
@@ -58,7 +58,7 @@ double up_to(const std::vector<double>& v, int t) { return *std::max_element(v.b
 
 int main(int argc, char** argv) try {
   const int steps = argc > 1 ? whole_number(argv[1]) : 200;
-  set_num_threads(1);  // the model is too small to share
+  set_num_threads(1);  // the model is too small for several threads
   const Path runs[] = {train<optim::Sgd>(DType::f64, optim::SgdOptions{.lr = 0.1}, steps),
                        train<optim::Sgd>(DType::f64, optim::SgdOptions{.lr = 2}, steps),
                        train<optim::Adam>(DType::f64, optim::AdamOptions{.lr = 3e-3}, steps),

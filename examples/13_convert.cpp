@@ -1,6 +1,6 @@
-// Converting a trained checkpoint. Pre-LN, Pre-RMSNorm and Pre-CRMSNorm are one function of different weights: a small
-// GPT with learned gains is saved, converted to each form, and run. What cannot be converted is refused by name.
-// `isonorm convert` does the same from the command line, with more checks.
+// Converting a trained checkpoint. Pre-LN, Pre-RMSNorm and Pre-CRMSNorm are one function with different weights: a
+// small GPT with learned gains is saved, converted to each form, and run. A conversion that is impossible is refused by
+// name. `isonorm convert` does the same from the command line, with more checks.
 #include <cstdio>
 
 #include <isonorm/isonorm.h>
@@ -14,20 +14,20 @@ int main() try {
   nn::Gpt model = streams::make<nn::Gpt>(
       {.vocab = 16, .context = 12, .transformer = {.width = 24, .depth = 2, .heads = 3, .affine = true}});
   optim::AdamW opt(model.parameters(), {.lr = 1e-2});
-  for (int step = 0; step < 30; ++step) {  // so that gains, biases and means are not those of the start
+  for (int step = 0; step < 30; ++step) {  // so that gains, biases and means differ from their initial values
     const Tensor ids = randint(0, 16, {8, 13});
     opt.zero_grad();
     backward(cross_entropy(model(narrow(ids, 1, 0, 12)), narrow(ids, 1, 1, 12)));
     opt.step();
   }
-  // A file that says what model it holds can be converted and checked without this program.
+  // A file that describes its model can be converted and checked without this program.
   training::save_model("13_convert.safetensors", model);
   const ModelFile file = load_model_file("13_convert.safetensors");
   const Tensor ids = ModelOptions(file.description).inputs(/*rows=*/4, /*seed=*/1);
 
   for (streams::Form form : {streams::Form::rms_norm, streams::Form::crms_norm, streams::Form::crms_isometric}) {
     const ModelConversion c = convert_model(file, form);
-    // f32 weights go in, so f32 is what rounding is measured in; before rounding the two agree to f64.
+    // The weights are f32, so rounding is measured in f32; before rounding the two agree to f64.
     const Agreement stored = compare_models(file.description, file.state, c.description, c.conversion.state, ids);
     const Agreement exact =
         compare_models(file.description, widened(file.state), c.description, c.conversion.exact, ids);
@@ -40,7 +40,7 @@ int main() try {
     if (t.name.starts_with("blocks.1.") || t.name.starts_with("head."))
       std::printf("  %-24s %s\n", t.name.c_str(), t.what.c_str());
 
-  // A reader that sees the bare stream sees its mean, which the other forms do not have.
+  // A reader of the bare stream depends on the stream's mean, which the other forms do not have.
   streams::Placement layout = streams::placement_of(model);
   for (streams::Place& p : layout.places)
     if (p.name == "head.weight") p.norm = "";

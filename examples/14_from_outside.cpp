@@ -1,6 +1,6 @@
-// A norm, an optimizer and a model that the library does not know join a proof, the grid and the certificate: each is a
-// row of data that is handed over by an explicit call. What is expected of them is derived from what the update is
-// measured to do and the function is measured to see, and all are marked as from outside.
+// A norm, an optimizer and a model from outside the library take part in a proof, the grid and the certificate. Each is
+// a row of data, registered by an explicit call. Expectations are derived from measurements of the update and the
+// function. Results mark them as from outside.
 #include <cstdio>
 
 #include <isonorm/isonorm.h>
@@ -60,8 +60,8 @@ constexpr training::ModelRow kBounded = training::row_of<BoundedRow>({.name = "b
                                                                       .input = training::Input::text,
                                                                       .causal = true});
 
-// x / (1 + |x|), |x| the root mean square of the centred row: a norm that shrinks large rows and leaves small ones. Each
-// form of the stream has that length in its own coordinates (2305.14858, section 3.2).
+// x / (1 + |x|), where |x| is the root mean square of the centred row: shrinks large rows and keeps small ones. Each
+// form of the stream computes this length in its own coordinates (2305.14858, section 3.2).
 struct SoftNorm : nn::Connection {
   SoftNorm(int64_t width, const nn::ConnectionOptions& o) : Connection(width, {.kind = o.kind}) {}
   Tensor read(nn::Residual& r) override {

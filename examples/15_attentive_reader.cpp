@@ -1,7 +1,7 @@
-// A reader finds which value belongs to a key: a document is a row of pairs, key and value, and a question names one of
-// the keys. Both are read by an LSTM in both directions, attention picks a place of the document, and the answer is one
-// of the candidates (Hermann et al., "Teaching Machines to Read and Comprehend", 1506.03340, section 3.2). With the
-// four norms.
+// A reader finds the value that belongs to a key. A document is a list of key-value pairs; a question names a key. A
+// bidirectional LSTM reads both, attention selects a place in the document, and the answer is chosen from the
+// candidates (Hermann et al., "Teaching Machines to Read and Comprehend", 1506.03340, section 3.2). Trained with each
+// of four norms.
 //   usage: 15_attentive_reader [steps [none|layer|rms|prms ...]]
 #include "by_norm.h"
 
@@ -9,16 +9,16 @@ using namespace isonorm;
 
 namespace {
 
-constexpr int64_t kKeys = 16, kValues = 8;              // values have the ids from kKeys on
+constexpr int64_t kKeys = 16, kValues = 8;              // ids of values begin at kKeys
 constexpr int64_t kFewest = 3, kMost = 6, kBatch = 32;  // pairs of a document, documents of a step
 constexpr int64_t kWidth = 32, kHidden = 64;
 
 struct Batch {
-  Tensor document, mask;    // [kBatch, 2 kMost]: ids; 1 where there is a token and 0 where the document is over
+  Tensor document, mask;    // [kBatch, 2 kMost]: ids; 1 for a token, 0 for padding
   Tensor question, answer;  // [kBatch, 1] the key, [kBatch] the number of its value
 };
 
-// The same for a seed on any machine.
+// Depends only on the seed, on every machine.
 Batch draw(uint64_t seed) {
   Generator g{.seed = seed};
   std::vector<int64_t> document, question, answer;
@@ -49,7 +49,7 @@ class Reader : public nn::Module {
                  .p = n.p,
                  .initialisation = nn::RecurrentInitialisation::orthogonal} {}
 
-  // The last step's state forward and the first one's backward are the question, u; y_t is the document at a place:
+  // u, the question: the last forward state and the first backward state. y_t: the document at place t.
   //   m_t = tanh(W_y y_t + W_u u), s = softmax(w m_t), r = sum s_t y_t, g = tanh(W_r r + W_g u)
   Tensor logits(const Batch& b) {
     const Tensor y = document_(token_(b.document), {.mask = b.mask}).output;

@@ -1,6 +1,6 @@
-// A translator turns a sentence around: an encoder, a GRU in both directions, reads it; a decoder, a GRU, writes the
-// same words from the last to the first, and looks back at the sentence by attention before each (Bahdanau et al.,
-// 1409.0473; scores by a product, Luong et al., 1508.04025). With the four norms.
+// A translator reverses a sentence: a bidirectional GRU encodes it; a GRU decoder writes the same words from the last
+// to the first, and attends to the sentence before each word (Bahdanau et al., 1409.0473; scores by a product, Luong et
+// al., 1508.04025). Trained with each of four norms.
 //   usage: 16_translate [steps [none|layer|rms|prms ...]]
 #include <algorithm>
 
@@ -10,17 +10,17 @@ using namespace isonorm;
 
 namespace {
 
-constexpr int64_t kEnd = 0, kBegin = 1, kFirst = 2, kVocabulary = 18;  // words have the ids from kFirst on
+constexpr int64_t kEnd = 0, kBegin = 1, kFirst = 2, kVocabulary = 18;  // ids of words begin at kFirst
 constexpr int64_t kShortest = 3, kLongest = 8, kBatch = 32;
 constexpr int64_t kWidth = 32, kHidden = 64;
 
 struct Batch {
-  Tensor source, mask;  // [kBatch, kLongest]: ids; 1 where there is a word and 0 where the sentence is over
-  // [kBatch, kLongest + 1]: begin and the words turned around; these words and the end, then -100, which is no target.
+  Tensor source, mask;  // [kBatch, kLongest]: ids; 1 for a word, 0 for padding
+  // [kBatch, kLongest + 1]: begin token and reversed words; reversed words and end token, padded with -100 (ignored).
   Tensor given, target;
 };
 
-// The same for a seed on any machine.
+// Depends only on the seed, on every machine.
 Batch draw(uint64_t seed) {
   Generator g{.seed = seed};
   std::vector<int64_t> source, given, target;
@@ -62,7 +62,7 @@ class Translator : public nn::Module {
     return cross_entropy(write(s, b.given, s.state).logits, b.target);
   }
 
-  // The share of sentences that greedy decoding turns around without a fault.
+  // The share of sentences that greedy decoding reverses without an error.
   double accuracy(const Batch& b) {
     const Sentence s = read(b);
     Tensor words = narrow(b.given, 1, 0, 1);
@@ -85,9 +85,9 @@ class Translator : public nn::Module {
 
  private:
   struct Sentence {
-    Tensor rows;                // the encoder's, [batch, kLongest, 2 kHidden]
-    Tensor hidden;              // -1e9 where there is no word, [batch, 1, kLongest]
-    std::vector<Tensor> state;  // what the decoder begins with
+    Tensor rows;                // encoder output, [batch, kLongest, 2 kHidden]
+    Tensor hidden;              // -1e9 for padding, [batch, 1, kLongest]
+    std::vector<Tensor> state;  // initial state of the decoder
   };
   struct Written {
     Tensor logits;  // [batch, words, kVocabulary]
@@ -96,7 +96,7 @@ class Translator : public nn::Module {
 
   Sentence read(const Batch& b) {
     const nn::RecurrentResult r = encoder_(source_(b.source), {.mask = b.mask});
-    // Behind the last word forward, behind the first one backward.
+    // The forward state after the last word, and the backward state after the first word.
     const Tensor ends = cat({select(r.state[0], 0, 0), select(r.state[0], 0, 1)}, -1);
     return {r.output, unsqueeze((b.mask - 1) * 1e9, 1), {unsqueeze(tanh(bridge_(ends)), 0)}};
   }

@@ -1,5 +1,5 @@
 // An encoder-decoder learns to write words backwards in another alphabet, with label smoothing and the schedule of the
-// paper that proposed it (1706.03762), then translates words that it never saw, greedily and with beams.
+// original paper (1706.03762). Then it translates words that it never saw, greedily and with beam search.
 //   usage: 17_encoder_decoder [steps [connection]]
 #include <algorithm>
 #include <cstdio>
@@ -22,7 +22,7 @@ nn::Arrangement connection_of(std::string_view name) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  constexpr int64_t kLength = 10;  // of a row: words of at most 9 letters and an end
+  constexpr int64_t kLength = 10;  // length of a row: words of at most 9 letters and an end
   const int steps = argc > 1 ? whole_number(argv[1]) : 600;
   const nn::Arrangement connection = connection_of(argc > 2 ? argv[2] : "pre_ln");
   manual_seed(1);

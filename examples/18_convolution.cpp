@@ -1,4 +1,4 @@
-// Convolution: a small network with batch norm on Fashion-MNIST, images with their channels last.
+// Convolution: a small network with batch norm on Fashion-MNIST; images have their channels last.
 // usage: 18_convolution [data folder] [steps] [--device cuda]
 #include <cstdio>
 
@@ -10,7 +10,7 @@ using namespace isonorm;
 
 namespace {
 
-// A convolution without bias, since the norm behind it takes any bias away.
+// A convolution without bias, because the norm after it would remove a bias.
 nn::Sequential layer(int64_t in, int64_t out) {
   return nn::Sequential(nn::Conv2d(in, out, 3, {.padding = 1, .bias = false}), nn::BatchNorm(out), nn::Relu(),
                         nn::MaxPool2d(2));
@@ -43,7 +43,7 @@ int main(int argc, char** argv) try {
     if (step % 100 == 0) std::printf("%5d  loss %.4f\n", step, loss.item());
   }
 
-  net.eval();  // batch norm goes by its running statistics
+  net.eval();  // batch norm uses its running statistics
   NoGrad guard;
   double right = 0;
   data::Loader test(set.test, {.rows = 500, .shuffle = false, .device = device});

@@ -1,5 +1,5 @@
-// Fine-tuning: a network learns one curve. Then its body is frozen and it gets another head, which learns two curves from
-// few points. The best weights are kept as a copy, and the body goes into a network that has another head from the start.
+// Fine-tuning: a network learns one curve. Then its body is frozen and gets a new head, which learns two curves from
+// few points. The best weights are kept as a copy. Finally, the body is loaded into a network with a third head.
 #include <iostream>
 
 #include <isonorm/isonorm.h>
@@ -15,16 +15,16 @@ struct Net : nn::Module {
   Tensor forward(const Tensor& x) override { return head(body(x)); }
 };
 
-// Trains what is not frozen; the least loss, with whose weights it ends.
+// Trains all parameters that are not frozen. Ends with the weights of the lowest loss, and returns this loss.
 double fit(Net& net, const Tensor& x, const Tensor& y, int steps) {
-  optim::Adam opt(net.parameters(), {.lr = 1e-2});  // it leaves frozen parameters alone
+  optim::Adam opt(net.parameters(), {.lr = 1e-2});  // skips frozen parameters
   double least = INFINITY;
   TensorMap best;
   for (int step = 0; step <= steps; ++step) {
     const Tensor loss = mse_loss(net(x), y);
     if (loss.item() < least) {
       least = loss.item();
-      best = nn::clone(net.state_dict());  // a copy: state_dict() itself would go on with the training
+      best = nn::clone(net.state_dict());  // a copy: the tensors of state_dict() change with the training
     }
     opt.zero_grad();
     backward(loss);
@@ -41,14 +41,14 @@ int main(int argc, char** argv) try {
   Net net(1);
   std::cout << net << "\n\nsin(x), all weights: loss " << fit(net, x, sin(x), steps) << "\n\n";
 
-  // `net.head` refers to the new head from here on. Its parameters are others: optimizers are made after this.
+  // From here on `net.head` is the new head. Its parameters are new, so optimizers are created after this.
   net.body.freeze();
   net.replace("head", nn::Linear(32, 2));
   const Tensor few = reshape(linspace(-3, 3, 9), {9, 1});
   const Tensor two = cat({sin(few) * 2.0, sin(few + 0.3)}, 1);
   std::cout << net << "\n\n2 sin(x) and sin(x + 0.3), the head alone: loss " << fit(net, few, two, steps) << '\n';
 
-  // Parts of a state: of the body's names alone.
+  // A part of the state: the tensors of the body.
   TensorMap body;
   for (const auto& [name, tensor] : net.state_dict())
     if (name.starts_with("body.")) body.add(name, tensor);

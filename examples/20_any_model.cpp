@@ -1,6 +1,6 @@
-// A model that was written without a thought of forms: a plain stack of Transformer blocks with dropout and layer scale.
-// Six lines say where it hangs on its stream. Then it trains as Pre-RMSNorm and Pre-CRMSNorm as it does as Pre-LN, which
-// it was written as; a layout that forgets the writers of attention is found out.
+// A model that was written without a thought of forms: a plain stack of Transformer blocks with dropout and layer
+// scale. Six lines describe its residual stream. Then it trains as Pre-RMSNorm and Pre-CRMSNorm just as it does as
+// Pre-LN, its original form. A layout that forgets the writers of attention is detected.
 #include <cstdio>
 
 #include <isonorm/isonorm.h>

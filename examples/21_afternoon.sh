@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A practitioner's afternoon: what one does with a language model from the hub.  examples/21_afternoon.sh PROGRAM [FOLDER]
-# PROGRAM is build/release/tools/isonorm. FOLDER has config.json and weights of a GPT-2 or OPT with its head; without it a tiny
-# GPT-2 is made. Prints what each step showed and stops, with exit code 1, at the first that is not as it should be. PYTHON, by
-# default python3, loads the results where it has torch, transformers and safetensors.
+# A practitioner's afternoon with a language model from the hub.   usage: examples/21_afternoon.sh PROGRAM [FOLDER]
+# PROGRAM is build/release/tools/isonorm. FOLDER has config.json and weights of a GPT-2 or OPT with its head; without
+# FOLDER, a tiny GPT-2 is made. Prints the result of each step; exits with code 1 at the first wrong result. PYTHON
+# (default python3) loads the results if it has torch, transformers and safetensors.
 set -euo pipefail
 
 fail() {
@@ -16,14 +16,14 @@ program=$(realpath "$1")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# isonorm WORDS...: runs the program and prints its last line, which is the verdict.
+# isonorm WORDS...: runs the program and prints its last line, the verdict.
 isonorm() {
   printf '$ isonorm %s\n' "$*"
   "$program" "$@" >"$work/said" 2>&1 || fail "exit code $?: $(tail -n 1 "$work/said")"
   tail -n 1 "$work/said"
 }
 
-# differ WORDS...: two models that are not one function as verify sees it.
+# differ WORDS...: the same for a command that must find two models different.
 differ() {
   printf '$ isonorm %s\n' "$*"
   local code=0
@@ -106,6 +106,6 @@ expected = logits(loaded(original))
 for folder in folders:
     off = float((logits(loaded(folder)) - expected).abs().max() / expected.abs().max())
     print(f"  {folder}: off by {off:.1e}" + (", since it was trained" if folder == "tuned" else ""))
-    if (off < 1e-10) == (folder == "tuned"):  # far from what rounding in f64 does, and from what a mistake does
+    if (off < 1e-10) == (folder == "tuned"):  # far above f64 rounding, far below a mistake
         raise SystemExit(f"{folder} is off by {off:.1e}")
 END

@@ -1,4 +1,4 @@
-// One training by several processes: `mpirun -np 4 22_ranks`, or `22_ranks` alone. The losses are the same to rounding.
+// One training by several processes: `mpirun -np 4 22_ranks`, or `22_ranks` alone. The losses agree up to rounding.
 // usage: 22_ranks [steps]
 #include <cstdio>
 
@@ -18,7 +18,7 @@ int main(int argc, char** argv) try {
   data::TextLoader loader(text, {.rows = 16, .length = 32});
   optim::AdamW opt(model.parameters(), {.lr = 3e-3});
 
-  // Every rank has the same model, and is given the same batches: it differentiates its rows, and the gradients are added.
+  // Every rank has the same model, gets the same batches and differentiates its rows; gradients are summed over ranks.
   training::Step step(model, opt, training::cross_entropy_of, {.limits = {.norm = 1}, .group = &ranks});
   for (int t = 0; t < steps; ++t) {
     const auto [x, y] = loader.next();

@@ -1,4 +1,4 @@
-// A whole trainer: progress, a log, the best model, an early end, saving by time. Called again, it goes on.
+// A whole trainer: progress, a log, the best model, early stopping, timed saving. Started again, it resumes.
 // usage: 23_trainer [steps] [--device cuda]
 #include <cstdio>
 #include <functional>
@@ -14,7 +14,7 @@ int main(int argc, char** argv) try {
   const Device device = take_device(argc, argv);
   const int steps = argc > 1 ? whole_number(argv[1]) : 1000;
   manual_seed(1);
-  const data::Text text(memory_bytes(data::made_text(1, 1 << 16), "made text"), 1, 0.1);  // its last tenth is for tests
+  const data::Text text(memory_bytes(data::made_text(1, 1 << 16), "made text"), 1, 0.1);  // the last tenth is held out
   const auto test = training::examples_of(text.held_out_rows(0, 64, 32)).on(device);
   nn::Gpt model({.vocab = text.vocab(), .context = 32, .transformer = {.width = 64, .depth = 2, .heads = 4}});
   model.to(device);

@@ -1,4 +1,4 @@
-// A student learns from a teacher, which is the moving average of the student's own weights (mean teacher, 1703.01780).
+// A student learns from a teacher: the moving average of the student's own weights (mean teacher, 1703.01780).
 #include <cstdio>
 
 #include <isonorm/isonorm.h>
@@ -21,7 +21,7 @@ int main(int argc, char** argv) try {
   Net student;
   optim::Adam opt(student.parameters(), {.lr = 1e-2});
   optim::Ema teacher(student.parameters(), {.decay = decay});
-  double average = student.fc2.bias[0].item();  // of one weight, by the formula
+  double average = student.fc2.bias[0].item();  // average of one weight, by the formula
   for (int step = 0; step < steps; ++step) {
     teacher.apply();
     const Tensor told = student(unlabelled).detach();

@@ -29,7 +29,7 @@ int main(int argc, char** argv) try {
     opt.zero_grad(), loss.backward(), opt.step();
     if (step == 0 || step + 1 == steps) std::printf("%5d  loss %.4f\n", step, loss.item());
   }
-  const NoGrad no_grad;  // Padding changes nothing, even if it is NaN: each sequence alone has the same answer.
+  const NoGrad no_grad;  // Padding changes nothing, even if it is NaN: each sequence alone gives the same answer.
   const Tensor a = randn({2, 1}), b = randn({4, 1}), mask = arange(4) < tensor({2, 4}).unsqueeze(1);
   const Tensor both = net(pad_sequence({a, b}, true, NAN), mask), alone = net(a.unsqueeze(0), {});
   std::printf("padded is %s alone\n", allclose(both[0], alone[0], 0, 1e-6) ? "as" : "not as");

@@ -5,7 +5,7 @@
 
 using namespace isonorm;
 
-// (|d critic / d x| - 1)^2, the mean over random points x between real and fake ones.
+// The mean of (|d critic / d x| - 1)^2 over random points x between real and fake ones.
 Tensor gradient_penalty(nn::Module& critic, const Tensor& real, const Tensor& fake) {
   const Tensor t = rand({real.size(0), 1}), x = (real * t + fake * (1.0 - t)).require_grad();
   const Tensor slope = grad(critic(x).sum(), {x}, {.create_graph = true})[0];

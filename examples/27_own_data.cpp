@@ -1,4 +1,4 @@
-// A data set of your own: pictures that are drawn when they are asked for. A small convolution learns to tell bars.
+// A data set of your own: pictures are drawn on demand. A small convolutional network learns to classify bars.
 #include <iostream>
 
 #include "argument.h"

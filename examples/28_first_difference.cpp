@@ -30,7 +30,7 @@ struct Port : Reference {
     return c / sqrt(mean(square(c), {-1}, true) + (mistake == Mistake::eps ? 1e-6 : 1e-5)) * norm.weight() +
            norm.bias();
   }
-  // tanh whose backward forgets the square: 1 - y for 1 - y^2.
+  // tanh with a wrong backward: 1 - y instead of 1 - y^2.
   static Tensor own_tanh(const Tensor& x) {
     const Tensor y = tanh(detach(x));
     if (auto* node = track("own_tanh", {&y}, {&x}))
@@ -44,7 +44,7 @@ struct Port : Reference {
   Tensor forward(const Tensor& x) override {
     Tensor h = normalize(matmul(x, transpose(in.weight(), 0, 1)) + in.bias());
     if (mistake == Mistake::dropout) h = dropout(h, 0.1, training());
-    if (mistake == Mistake::own_rule) h = h + (own_tanh(h) - tanh(h));  // of no value
+    if (mistake == Mistake::own_rule) h = h + (own_tanh(h) - tanh(h));  // adds zero
     return head(activate(up(h)));
   }
 };

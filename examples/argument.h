@@ -1,4 +1,4 @@
-// A number and a device from the command line of an example.
+// Reads a number and a device from the command line of an example.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 #include <isonorm/isonorm.h>
 
-// Throws where the word is anything but a whole number from 0 on.
+// Throws if the word is not a whole number >= 0.
 inline int whole_number(std::string_view word) {
   int value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
@@ -16,7 +16,7 @@ inline int whole_number(std::string_view word) {
   return value;
 }
 
-// The device of "--device cuda" or "--device cuda:1" among the words, which are taken out; the CPU without it.
+// Removes "--device cuda" or "--device cuda:1" from the words and returns this device; the CPU if there is none.
 inline isonorm::Device take_device(int& argc, char** argv) {
   const auto at = std::find(argv + 1, argv + argc, std::string_view("--device"));
   if (at == argv + argc) return isonorm::kCpu;

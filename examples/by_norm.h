@@ -1,5 +1,5 @@
-// Trains one recurrent model in four kinds, without a norm and with LayerNorm, RMSNorm and pRMSNorm, a step each in
-// turns, so that whatever else the machine does falls on all of them.
+// Trains a recurrent model in four versions: without a norm and with LayerNorm, RMSNorm and pRMSNorm. The versions take
+// steps alternately, so that other load on the machine affects all of them.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +18,13 @@ struct ByNorm {
   isonorm::nn::RecurrentNorm norm;
   double p;
 };
-// 6.25 % are what the authors of RMSNorm took (1910.07467).
+// The authors of RMSNorm used 6.25 % (1910.07467).
 inline constexpr ByNorm kByNorm[] = {{"none", isonorm::nn::RecurrentNorm::none, 1},
                                      {"layer", isonorm::nn::RecurrentNorm::layer, 1},
                                      {"rms", isonorm::nn::RecurrentNorm::rms, 1},
                                      {"prms", isonorm::nn::RecurrentNorm::rms, 0.0625}};
 
-// Those that the words name; all where there are none. Throws on any other name.
+// The norms with these names; without names, all norms. Throws on an unknown name.
 inline std::vector<ByNorm> norms_of(int count, char** words) {
   if (count <= 0) return {std::begin(kByNorm), std::end(kByNorm)};
   std::vector<ByNorm> chosen;
@@ -37,10 +37,10 @@ inline std::vector<ByNorm> norms_of(int count, char** words) {
   return chosen;
 }
 
-// A Model is made from a ByNorm and has loss(batch) and accuracy(batch); draw(seed) makes a batch. Each norm is trained
-// from three seeds, by Adam at `lr`, gradients clipped at 1. Prints losses while it trains, then a line for each norm:
-// its loss over the last 20 steps, the mean, least and largest accuracy on 20 batches that were not trained on, the
-// median time of a step, and that time beside the first norm's.
+// A Model is constructed from a ByNorm and has loss(batch) and accuracy(batch); draw(seed) makes a batch. Each norm is
+// trained from three seeds with Adam at rate `lr` and gradients clipped at 1. Prints losses while it trains, then a
+// line for each norm: its loss over the last 20 steps; the mean, least and largest accuracy on 20 held-out batches; the
+// median time of a step, and this time divided by the first norm's.
 template <class Model, class Draw>
 void train_by_norm(const std::vector<ByNorm>& norms, int steps, double lr, Draw draw) {
   using namespace isonorm;
@@ -68,7 +68,7 @@ void train_by_norm(const std::vector<ByNorm>& norms, int steps, double lr, Draw 
   const auto batch_of = [&](uint64_t seed, int step) {
     return draw((seed + 1) * 1'000'000 + static_cast<uint64_t>(step));
   };
-  // Over the seeds: the mean of the losses of the steps up to `step`, `count` of them.
+  // The mean loss over the seeds and over the last `count` steps before `step`.
   const auto mean_loss = [&](const std::vector<Entrant>& seeds, int step, int count) {
     double sum = 0;
     for (const Entrant& e : seeds)

@@ -1,4 +1,4 @@
-// What a slot of core/kernels has on a device: the one list of them.
+// Binds the slots of core/kernels to the functions of a device: the only list of them.
 #include "core/kernels/attention.h"
 #include "core/kernels/checks.h"
 #include "core/kernels/conv.h"
@@ -27,7 +27,7 @@
 namespace isonorm {
 namespace {
 
-// Marks of a profile are events of a device's stream; none while it is captured, when nothing is done.
+// Marks of a profile are events in a device's stream. There are none during a capture, when nothing runs.
 constexpr profile::DeviceClock kClock{.mark = [](Device device) -> profile::Mark {
                                         if (gpu::under_capture()) return nullptr;
                                         auto event = std::make_shared<gpu::Event>(device.index, true);

@@ -1,5 +1,4 @@
-// What kernels share: packs of 16 bytes, and sums over a warp and a block in an order of their own that no schedule
-// changes.
+// Shared by kernels: packs of 16 bytes, and sums over a warp and a block in a fixed order that no schedule changes.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +9,11 @@
 
 namespace isonorm::gpu {
 
-// N neighbours that are loaded and stored by one instruction.
+// N neighbouring elements that are loaded and stored by one instruction.
 template <class T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };
 template <class T> inline constexpr int kPack = 16 / static_cast<int>(sizeof(T));
 
-// p is a multiple of the pack's size. The bytes travel as one word of the machine: nvcc does not join the loads of a
+// p must be a multiple of the pack's size. The bytes travel as one machine word: nvcc does not join the loads of a
 // class with constructors by itself, and a host compiler may not read a T through another type.
 template <int N, class T> __device__ __forceinline__ Pack<T, N> load(const T* p) {
   using P = Pack<T, N>;
@@ -53,7 +52,7 @@ template <int N, class T> __device__ __forceinline__ void store(T* p, const Pack
 #endif
 }
 
-// N numbers by 16 bytes at a time; p is a multiple of them.
+// Loads N numbers, 16 bytes at a time; p must be a multiple of 16 bytes.
 template <int N, class A> __device__ __forceinline__ void load_all(A (&to)[N], const A* p) {
   constexpr int M = kPack<A>;
 #pragma unroll
@@ -85,16 +84,16 @@ struct Larger {  // NaN wins
   template <class A> __device__ __forceinline__ A operator()(A a, A b) const { return a != a || a > b ? a : b; }
 };
 
-// The same value in every lane: a butterfly adds equal pairs in every lane.
+// Gives the same value in every lane, because a butterfly adds the same pairs in every lane.
 template <class F, class A> __device__ __forceinline__ A warp_reduce(A v, F f = {}) {
   for (int by = 16; by > 0; by /= 2) v = f(v, __shfl_xor_sync(~0u, v, by));
   return v;
 }
 
-// The same value in every thread of the block. room: 32 values of shared memory.
+// Gives the same value in every thread of the block. room: 32 values of shared memory.
 template <class F, class A> __device__ __forceinline__ A block_reduce(A v, A* room, F f = {}) {
   v = warp_reduce<F>(v, f);
-  __syncthreads();  // the last reduction in this room has been read
+  __syncthreads();  // the previous reduction in this room has been read
   if (lane() == 0) room[warp()] = v;
   __syncthreads();
   v = room[0];

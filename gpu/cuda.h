@@ -1,5 +1,5 @@
-// What every source of gpu/ includes: CUDA, or its emulation on the CPU (ISONORM_GPU_EMULATED). Below, shared memory,
-// which the two spell differently; the launch is in launch.h.
+// Included by every source of gpu/: CUDA, or its emulation on the CPU (ISONORM_GPU_EMULATED). Below: shared memory,
+// which the two declare differently. Launches are in launch.h.
 #pragma once
 
 #ifdef ISONORM_GPU_EMULATED
@@ -13,12 +13,12 @@ namespace isonorm::gpu {
 
 #ifdef ISONORM_GPU_EMULATED
 
-// The shared memory of a block as one struct of the kernel's own. Uninitialised.
+// The shared memory of a block as a struct that the kernel defines. Uninitialised.
 template <class S> S& shared() {
   static constexpr char tag = 0;
   return *static_cast<S*>(emulated::shared_bytes(&tag, sizeof(S), alignof(S)));
 }
-// The bytes that the launch asked for.
+// The shared memory that the launch requested.
 template <class T> T* dynamic_shared() { return static_cast<T*>(emulated::dynamic_bytes()); }
 
 #elif defined(__CUDACC__)

@@ -1,5 +1,5 @@
-// CUDA devices as a program sees them. In a library that was built without CUDA, and on a machine without a driver,
-// there are none: device_count() is 0 and nothing here is an error but to ask for one of them.
+// CUDA devices as a program sees them. If the library was built without CUDA, or the machine has no driver, there are
+// no devices: device_count() is 0, and only asking for a device is an error.
 #pragma once
 
 #include <atomic>
@@ -19,11 +19,11 @@ inline std::atomic<bool> deterministic{true}, tf32{false};
 
 // Devices that tensors can be on: cuda:0 to cuda:(n - 1). Never throws.
 int device_count();
-// Why there are none, in one line: "this library was built without CUDA", or what the driver says. Empty where there
+// Why there are no devices, in one line: "this library was built without it", or the driver's message. Empty if there
 // are some.
 std::string why_none();
 
-// The device of "cpu", "cuda" (cuda:0) or "cuda:1", whether there is such a one or not; none of another word.
+// The device named "cpu", "cuda" (cuda:0) or "cuda:1", whether it exists or not; none for any other word.
 inline std::optional<Device> device_of(std::string_view word) {
   if (word == "cpu") return kCpu;
   Device device{DeviceKind::cuda, 0};
@@ -36,31 +36,30 @@ inline std::optional<Device> device_of(std::string_view word) {
   return device;
 }
 
-// "NVIDIA H200". These throw "cuda:1: there are 1 devices" and "cuda: <why_none()>".
+// "NVIDIA H200". The functions of a device throw "cuda:1: there is 1 device" and "cuda: <why_none()>".
 std::string device_name(Device device = {DeviceKind::cuda, 0});
 
 struct Memory {
   int64_t free = 0;   // bytes that the device has left, for all programs
   int64_t total = 0;  // bytes of the device
-  int64_t held = 0;   // bytes that this program took from it: for tensors, and kept for reuse
+  int64_t held = 0;   // bytes that this program took from it, for tensors and for reuse
 };
 Memory memory(Device device = {DeviceKind::cuda, 0});
 
-// Tensors of this program take at most so many bytes of the device; 0: as many as there are. Throws where it holds
-// more.
+// Limits the bytes of the device that tensors of this program take; 0: no limit. Throws if they already hold more.
 void set_memory_limit(int64_t bytes, Device device = {DeviceKind::cuda, 0});
-// Gives what is kept for reuse back to the device.
+// Returns the memory kept for reuse to the device.
 void empty_cache(Device device = {DeviceKind::cuda, 0});
 
-// A library of NVIDIA's, which is opened where it is found; without it kernels of this library do its work.
+// An NVIDIA library that is opened if it is found; without it our own kernels do its work.
 struct LibraryFacts {
   std::string name;            // "cuBLASLt"
   std::string version;         // "13.1.0"; empty if there is no library
   std::string path;            // the file that was opened
   std::string why_none;        // one line; empty if the library is used
-  int64_t refusals = 0;        // plans that it did not carry out; our kernels did their work
+  int64_t refusals = 0;        // plans that it did not carry out; our kernels computed them
   std::string refusal;         // the reason of the last refusal
-  int64_t epilogues_left = 0;  // epilogues without an algorithm; the library did the product, our kernels the rest
+  int64_t epilogues_left = 0;  // epilogues without an algorithm; the library computed the product, our kernels the rest
 };
 // cuBLASLt and cuDNN, opened if they were not yet. Empty in a library without CUDA. Never throws.
 std::vector<LibraryFacts> libraries();
@@ -72,19 +71,18 @@ inline std::string line_of(const LibraryFacts& f) {
   return f.refusals ? line + "; refused " + text(f.refusals) + " times, last " + f.refusal : line;
 }
 
-// Whether results have the same bits in every run (they have, unless this is said), or sums may be added in an order of
-// their own. Of all kernels only cuDNN's attention backward does that: the gradients of queries are then added up in any
-// order, in f32 [batch, heads, queries, size]. The order of every run needs the scores' gradients in memory instead, bf16
-// [batch, heads, queries, keys]: 805 MB a call for GPT-2 124M at 32 x 1024.
+// True (the default) gives results the same bits in every run. False allows sums in any order, which only cuDNN's
+// attention backward uses: it adds up the gradients of queries in any order, in f32 [batch, heads, queries, size]. A
+// fixed order needs the scores' gradients in memory instead, bf16 [batch, heads, queries, keys]: 805 MB a call for
+// GPT-2 124M at 32 x 1024.
 inline void set_deterministic(bool always) { detail::deterministic = always; }
 inline bool deterministic() { return detail::deterministic; }
 
-// Whether products of f32 may round their operands to TF32 (10 bits of mantissa) where cuBLASLt computes them. Not
-// unless asked for.
+// Allows f32 products to round their operands to TF32 (10 bits of mantissa) if cuBLASLt computes them. Off by default.
 inline void allow_tf32(bool allowed) { detail::tf32 = allowed; }
 inline bool tf32_allowed() { return detail::tf32; }
 
-// Waits until everything that was asked of the device is done. Throws what went wrong in it.
+// Waits until the device has done all its work. Throws the errors that occurred in it.
 void synchronize(Device device = {DeviceKind::cuda, 0});
 
 }  // namespace isonorm::gpu

@@ -17,7 +17,7 @@ namespace {
 
 std::string dotted(int64_t version) { return text(version / 10000, '.', version / 100 % 100, '.', version % 100); }
 
-// The file that holds a function.
+// The file that contains a function.
 std::string path_of(void* function) {
   Dl_info info{};
   return dladdr(function, &info) && info.dli_fname ? info.dli_fname : std::string();
@@ -39,7 +39,7 @@ const Library& chosen(const Library& stand_in, const Library& none) {
 
 #else
 
-// headers: whether they were there when this library was built.
+// headers: whether the library's headers were found when isonorm was built.
 const Library* opened(const LibraryName& name, bool headers) {
   if (!headers) return new Library(name, nullptr, "built without its headers");
   const char* folders = std::getenv("ISONORM_GPU_LIBRARIES");

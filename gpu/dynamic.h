@@ -1,5 +1,5 @@
-// Libraries that are opened when they are first needed: a program runs without them. Where one is missing or refuses, own
-// kernels do its work.
+// Libraries that are opened when they are first needed, so that a program runs without them. If one is missing or
+// refuses a plan, our own kernels do its work.
 #pragma once
 
 #include <functional>
@@ -13,15 +13,15 @@ namespace isonorm::gpu {
 
 struct LibraryName {
   const char *title, *file, *version;  // "cuBLASLt", "libcublasLt.so.13", "cublasLtGetVersion"
-  int64_t oldest = 0;                  // that will do: 90800 is 9.8.0
+  int64_t oldest = 0;                  // the oldest usable version; 90800 is 9.8.0
   int64_t (*ask)(void* version) = [](void* f) { return static_cast<int64_t>(reinterpret_cast<size_t (*)()>(f)()); };
 };
 
 class Library {
  public:
-  // folders: where it is looked for, with colons between them, before the places that the system knows; "0": nowhere.
+  // folders: searched before the places that the system knows, separated by colons; "0": the library is not opened.
   Library(const LibraryName& name, std::string_view folders);
-  // What has its functions, or nothing and why.
+  // Finds functions by `functions`; if this is null, why_none says why there are none.
   Library(const LibraryName& name, std::function<void*(const char*)> functions, std::string why_none);
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -35,14 +35,14 @@ class Library {
   template <class Function> Function* function(const char* name) const {
     return reinterpret_cast<Function*>(address(name));
   }
-  // Own kernels do the work of a plan from now on, for this reason.
+  // Records that the library refused a plan and why. Our own kernels compute the plan from now on.
   void refused(std::string why) const;
   // Counts an epilogue for which the library has no algorithm. The library computes the product without it.
   void left_epilogue() const;
 
  private:
   void* address(const char* name) const;
-  void take();  // functions_ are there: its version, which may be too old
+  void take();  // reads the version by functions_; it may be too old
 
   LibraryName name_;
   std::function<void*(const char*)> functions_;
@@ -51,8 +51,8 @@ class Library {
   mutable LibraryFacts facts_;
 };
 
-// Opened by the first call, as ISONORM_GPU_LIBRARIES says; closed by the end of the process. On emulated devices stand-ins
-// where runtime_settings().libraries says so.
+// Opened at the first call, following ISONORM_GPU_LIBRARIES, and open until the process ends. On emulated devices they
+// are stand-ins if runtime_settings().libraries is set.
 const Library& cublas_lt();
 const Library& cudnn();
 const Library& nccl_library();

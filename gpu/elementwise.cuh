@@ -1,9 +1,10 @@
-// Kernels that make one element of a result from the same element of each operand: where the elements are, and the two
-// ways to go over them.
+// Kernels that compute one element of a result from the same element of each operand. There are two ways to go over the
+// elements.
 //
-// packs: along the innermost dimension every operand has a stride of 1, or of 0, and what a thread takes begins at a
-// multiple of its bytes: a thread loads, computes and stores N neighbours at once. Contiguous and broadcast operands,
-// and views whose rows are whole and aligned.
+// packs: along the innermost dimension every operand has stride 1 or 0, and the elements of a thread begin at a
+// multiple of their bytes. A thread loads, computes and stores N neighbours at once. This covers contiguous and
+// broadcast operands, and views whose rows are whole and aligned.
+//
 // places: any other strides and addresses, element by element, neighbours in neighbouring threads.
 #pragma once
 
@@ -19,12 +20,12 @@ namespace isonorm::gpu {
 
 inline constexpr int kElementThreads = 256;
 
-// What a kernel over K tensors, the result first, gets to know of them. A thread has `each` elements.
+// The argument that describes K tensors, the result first, to a kernel. A thread has `each` elements.
 template <int K> struct Elements {
   Walk<K> walk;
   bool packs;
 
-  // bytes: of `each` elements of every tensor.
+  // bytes[n]: size of `each` elements of tensor n.
   Elements(const Loop<K>& loop, int each, const void* const (&address)[K], const int (&bytes)[K])
       : walk(loop), packs(loop.stride[0][loop.rank - 1] == 1) {
     const int last = loop.rank - 1;
@@ -39,7 +40,7 @@ template <int K> struct Elements {
   }
 };
 
-// The N elements at p, or one of them N times.
+// The N elements at p, or the element at p N times if the stride is 0.
 template <int N, class T> __device__ __forceinline__ Pack<T, N> load_or_spread(const T* p, int64_t stride) {
   if (stride != 0) return load<N>(p);
   Pack<T, N> pack;
@@ -98,8 +99,8 @@ template <class T> struct Operand {
   explicit Operand(const Tensor& t) : tensor(t), data(t.data<T>()) {}
 };
 
-// out, whose elements are at `to`, = f(inputs...), each broadcast to out's shape; f takes what the operands hold and
-// gives what out holds. A pack is 16 bytes of the widest of the types. Blocks of 256 threads, a pack for each.
+// out = f(inputs...), each input broadcast to out's shape. `to` points to out's elements; f takes the operands' types
+// and returns out's. A pack is 16 bytes of the widest type. Blocks have 256 threads, and each thread has a pack.
 template <class F, class R, class... T>
 void map(const char* name, const F& f, const Tensor& out, R* to, const Operand<T>&... in) {
   constexpr int K = 1 + sizeof...(T), N = 16 / static_cast<int>(std::max({sizeof(R), sizeof(T)...}));
@@ -110,7 +111,7 @@ void map(const char* name, const F& f, const Tensor& out, R* to, const Operand<T
   launch(name, kernel, one_each(ceil_div(out.numel(), N), kElementThreads), stream_of(out), e, f, to, in.data...);
 }
 
-// Calls f.template operator()<Op>() with the op at this position of the list.
+// Calls f.template operator()<Op>() with the op at position `op` of the list.
 template <class F, class... Ops> void visit_op(int op, ops::List<Ops...>, const F& f) {
   int i = 0;
   (void)((i++ == op && (f.template operator()<Ops>(), true)) || ...);

@@ -1,4 +1,4 @@
-// Heads of attention's tensors as kernels read them in place: also inside a packed projection.
+// The heads of attention's tensors, which kernels read in place, also inside a packed projection.
 #pragma once
 
 #include "core/tensor.h"
@@ -19,7 +19,7 @@ template <class T> struct Heads {
   T* data;
   int64_t batch, head, row;
 
-  // Of head `pair` of all [batch, heads].
+  // The rows of head `pair`, counted over all [batch, heads].
   __device__ __forceinline__ Rows<T> rows(int pair, int heads, int count) const {
     return {data ? data + pair / heads * batch + pair % heads * head : nullptr, row, count};
   }

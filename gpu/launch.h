@@ -1,4 +1,4 @@
-// The one place where kernels are started.
+// Starts kernels; nothing else does.
 #pragma once
 
 #include <algorithm>
@@ -16,18 +16,18 @@ struct Shape {
   size_t dynamic = 0;  // bytes of shared memory beyond what the kernel declares
 };
 
-// Blocks of `threads` threads, one thread for each of n elements, n >= 1. Throws where a grid cannot be that large.
+// Blocks of `threads` threads, one thread for each of n elements, n >= 1. Throws if the grid would be too large.
 Shape one_each(int64_t n, int threads = 256);
 // n blocks of `threads` threads.
 Shape blocks_of(int64_t n, int threads);
 
-// Throws "softmax.rows: <what CUDA says> for 12 blocks of 256 threads, 0 bytes of shared memory" where the launch
-// itself failed; with ISONORM_GPU_SYNC=1 in the environment waits for the kernel, too.
+// Throws "softmax.rows: <CUDA's message> for 12 blocks of 256 threads, 0 bytes of shared memory" if the launch itself
+// failed. With ISONORM_GPU_SYNC=1 in the environment it also waits for the kernel.
 void finish_launch(cudaError_t status, const char* name, const Shape& shape, const Stream& stream);
-// Says what is launched to who records it.
+// Reports the launch to the thread's recorders.
 void begin_launch(const char* name, const Shape& shape, const Stream& stream);
 
-// Starts kernel(arguments...). name: "<slot>.<kernel>", a literal. A grid of no blocks is the caller's to avoid.
+// Starts kernel(arguments...). name: "<slot>.<kernel>", a literal. The caller must not pass a grid without blocks.
 template <class... P, class... A>
 void launch(const char* name, void (*kernel)(P...), const Shape& shape, const Stream& stream, const A&... arguments) {
   begin_launch(name, shape, stream);
@@ -44,8 +44,8 @@ void launch(const char* name, void (*kernel)(P...), const Shape& shape, const St
   finish_launch(status, name, shape, stream);
 #else
   const void* function = reinterpret_cast<const void*>(kernel);
-  // Without this attribute a block has 48 KiB, what it declares itself included. It is never lowered below what every
-  // device from 8.0 on allows: a graph may hold a launch of the kernel with more than this one takes.
+  // Without this attribute a block has 48 KiB, including the shared memory that it declares. The attribute is never set
+  // below what every device from 8.0 on allows: a graph may hold a launch of the kernel that needs more than this one.
   if (shape.dynamic > 40 << 10)
     finish_launch(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                        std::max(100'864, static_cast<int>(shape.dynamic))),

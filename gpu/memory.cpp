@@ -11,7 +11,7 @@
 namespace isonorm::gpu {
 namespace {
 
-// A device that is lost gives no memory either: then that is what is said.
+// If the device is lost, it has no memory either: then throws that error instead.
 void check_lost(int index) { check_stream(stream_of(Device{DeviceKind::cuda, index}), cudaGetLastError()); }
 
 class PinnedAllocator final : public Allocator {
@@ -55,7 +55,7 @@ void* DeviceAllocator::allocate(int64_t bytes) {
   }
 }
 
-// In a capture too, where cudaMalloc() would spoil it: it is nothing for the graph to do again.
+// Also works during a capture, which cudaMalloc() would otherwise spoil: the graph need not repeat the allocation.
 bool DeviceAllocator::source_has(void*& block, int64_t bytes) noexcept {
   if (of_.limit_ && of_.held_ + bytes > of_.limit_) return false;
   int outer = 0;
@@ -83,7 +83,7 @@ void* DeviceAllocator::source_allocate(int64_t bytes, int64_t) noexcept {
   return block;
 }
 
-// False during a capture: cudaFree() would spoil it, and the graph uses blocks that were given back during the capture.
+// False during a capture: cudaFree() would spoil it, and the graph uses blocks that were released during the capture.
 bool DeviceAllocator::source_takes_back() const noexcept { return !under_capture(); }
 
 void DeviceAllocator::source_release(void* block) noexcept {

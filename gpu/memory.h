@@ -1,6 +1,6 @@
-// Memory of devices behind core's caching allocator, host memory that devices copy from and to, and a kernel's own
-// temporaries. A block that is given back may be handed out at once: what is given to the device's stream later is done
-// later. Blocks for another stream wait for an event first.
+// Device memory behind core's caching allocator, pinned host memory for copies, and temporary memory of kernels. A
+// released block may be reused at once, because work that the device's stream gets later runs later. Blocks for another
+// stream wait for an event first.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace isonorm::gpu {
 
 class DeviceAllocator final : public Allocator {
  public:
-  // of: whose limit holds for this one, too, and whose held() has what this one takes; null: none.
+  // of: the allocator whose limit also applies to this one and whose held() includes this one's memory; null: none.
   explicit DeviceAllocator(int index, DeviceAllocator* of = nullptr)
       : Allocator(256, int64_t{64} << 20), index_(index), of_(of ? *of : *this) {}
 
@@ -23,7 +23,7 @@ class DeviceAllocator final : public Allocator {
 
   int index() const { return index_; }
   int64_t held() const { return held_; }             // bytes taken from the device
-  void set_limit(int64_t bytes) { limit_ = bytes; }  // of held(); 0: none
+  void set_limit(int64_t bytes) { limit_ = bytes; }  // limit of held(); 0: none
 
  private:
   void* source_allocate(int64_t bytes, int64_t alignment) noexcept override;
@@ -35,17 +35,17 @@ class DeviceAllocator final : public Allocator {
   const int index_;
   DeviceAllocator& of_;
   std::atomic<int64_t> held_{0}, limit_{0};
-  std::unordered_map<void*, int64_t> sizes_;  // of blocks of the source; used under the allocator's lock
+  std::unordered_map<void*, int64_t> sizes_;  // sizes of the device's blocks; used under the allocator's lock
 };
 
-// Lives until the process ends. Throws where there is no such device.
+// Lives until the process ends. Throws if there is no such device.
 DeviceAllocator& device_allocator(Device device);
 
-// Host memory that copies go to and from without waiting. Lives until the process ends.
+// Pinned host memory, for copies that need not wait. Lives until the process ends.
 Allocator& pinned_allocator();
 
-// Bytes of a device for a kernel of the calling function, taken from where its tensors come from: uninitialised, given
-// back at the end of the scope, when the kernel need not have run.
+// Temporary device memory for a kernel of the calling function, from the allocator of its tensors. Uninitialised;
+// released at the end of the scope, perhaps before the kernel has run.
 class Scratch {
  public:
   Scratch(Device device, int64_t bytes);
@@ -61,7 +61,7 @@ class Scratch {
   void* data_;
 };
 
-// The same on the host, pinned.
+// Temporary pinned host memory.
 class Pinned {
  public:
   explicit Pinned(int64_t bytes) : bytes_(bytes), data_(pinned_allocator().allocate(bytes)) {}

@@ -1,5 +1,5 @@
-// What a thread asks of devices, as a list, while a Recorder of it lives: for tests of how many launches, copies and
-// waits a training step makes.
+// While it lives, a Recorder lists the launches, copies, waits and allocations of its thread. Tests use it to count
+// what a training step costs.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct Recorded {
   enum class Kind { launch, copy, wait, allocation };
   Kind kind;
   std::string name;    // "softmax.rows", "host to device", "stream"
-  std::string slot;    // that was running, while a profile is taken; else empty
+  std::string slot;    // the slot that was running, if a profile is taken; else empty
   int64_t blocks = 0;  // of a launch
   int64_t bytes = 0;   // of a copy or an allocation
 };
@@ -33,7 +33,7 @@ class Recorder {
   Recorder* outer_;
 };
 
-// Nothing where the calling thread has no recorder.
+// Does nothing if the calling thread has no recorder.
 void record(Recorded::Kind kind, const char* name, int64_t blocks = 0, int64_t bytes = 0);
 inline void record_wait(const char* what) { record(Recorded::Kind::wait, what); }
 

@@ -1,11 +1,12 @@
 // Rows of contiguous [rows, width] tensors: which threads share a row, and which elements of the row each thread has.
 //
-// A team of threads has a row. A team is a warp, four teams in a block; if rows are wide, a team is a whole block. In a
-// team of s threads, thread t has packs t, t + s, ... of kPack<T> elements each. If a row does not begin at a multiple
-// of 16 bytes, the same threads load its packs element by element, so the order of a sum depends only on the width.
+// Each row belongs to a team of threads. A team is a warp, with four teams in a block; if rows are wide, a team is a
+// whole block. In a team of s threads, thread t has packs t, t + s, ... of kPack<T> elements each. If rows do not begin
+// at multiples of 16 bytes, the same threads load their packs element by element, so the order of a sum depends only on
+// the width.
 //
-// A kernel then has two forms, one for each way to load, and both must round alike. So the compiler contracts no
-// product and sum (cmake/gpu.cmake), and a sum of products calls std::fma.
+// A kernel then has two forms, one for each way to load, and both must round alike. Therefore the compiler does not
+// contract products and sums (cmake/gpu.cmake), and a sum of products calls std::fma.
 #pragma once
 
 #include <algorithm>
@@ -20,24 +21,24 @@
 
 namespace isonorm::gpu {
 
-constexpr int kHeld = 4;       // packs that a thread keeps of a row
-constexpr int kTeamWarps = 8;  // at most
+constexpr int kHeld = 4;       // packs of a row that a thread can keep in registers
+constexpr int kTeamWarps = 8;  // of a team, at most
 
 // A kernel's argument.
 struct Rows {
   int64_t count, width;
-  int warps;    // of a team; more than one: a block has one row
+  int warps;    // warps of a team; if more than one, a block has one row
   bool packed;  // every row begins at a multiple of 16 bytes
-  bool held;    // packed, of whole packs, and no thread has more than kHeld of them
+  bool held;    // rows are packed, and no thread has more than kHeld packs of one
 
-  int teams() const { return warps == 1 ? 4 : 1; }  // of a block
-  // Blocks with a team for each row, or `most` blocks whose teams take several in turn.
+  int teams() const { return warps == 1 ? 4 : 1; }  // in a block
+  // One team for each row, or `most` blocks whose teams take several rows in turn.
   Shape shape(int64_t most = int64_t{1} << 40) const {
     return blocks_of(std::min(ceil_div(count, teams()), most), 32 * warps * teams());
   }
 };
 
-// pointers: of the tensors that have these rows, null for what is absent.
+// pointers: the tensors that have these rows; null: absent.
 template <class T> Rows rows_of(int64_t count, int64_t width, const auto*... pointers) {
   constexpr int N = kPack<T>;
   const int64_t warps = ceil_div(width, 32 * kHeld * N);
@@ -45,15 +46,15 @@ template <class T> Rows rows_of(int64_t count, int64_t width, const auto*... poi
   return {count, width, static_cast<int>(std::clamp<int64_t>(warps, 1, kTeamWarps)), packed,
           packed && warps <= kTeamWarps};
 }
-// Of [..., width], width > 0.
+// For x [..., width], width > 0.
 template <class T> Rows rows_of(const Tensor& x, const auto*... pointers) {
   return rows_of<T>(x.numel() / x.size(-1), x.size(-1), pointers...);
 }
 
-// Where the calling thread belongs.
+// The team of the calling thread, and the thread's place in it.
 struct Team {
   int thread, size;
-  int64_t number, count;  // of this team, which begins with the row of this number; of all teams
+  int64_t number, count;  // this team and its first row; number of all teams
 
   __device__ __forceinline__ explicit Team(const Rows& rows) {
     const bool wide = rows.warps > 1;
@@ -66,12 +67,12 @@ struct Team {
 
 template <class A, int M> struct TeamRoom { A v[kTeamWarps][M]; };
 
-// Each of v reduced over the team, the same values in every thread; all threads of the team call it.
+// Reduces each of v over the team; every thread gets the same values. All threads of the team call it.
 template <class F, class A, int M>
 __device__ __forceinline__ void team_reduce(const Team& team, A (&v)[M], TeamRoom<A, M>& room, F f = {}) {
   for (int m = 0; m < M; ++m) v[m] = warp_reduce<F>(v[m], f);
   if (team.size == 32) return;
-  __syncthreads();  // what was reduced last has been read
+  __syncthreads();  // the previous reduction has been read
   if (lane() == 0)
     for (int m = 0; m < M; ++m) room.v[warp()][m] = v[m];
   __syncthreads();
@@ -80,7 +81,7 @@ __device__ __forceinline__ void team_reduce(const Team& team, A (&v)[M], TeamRoo
     for (int m = 0; m < M; ++m) v[m] = f(v[m], room.v[w][m]);
 }
 
-// The pack at p, of which n elements are there; the others are 0.
+// Loads the pack at p: n elements, then zeros.
 template <int N, class T> __device__ __forceinline__ Pack<T, N> load_part(const T* p, int n, bool packed) {
   if (packed && n == N) return load<N>(p);
   Pack<T, N> pack;
@@ -96,10 +97,10 @@ template <class T, int N> __device__ __forceinline__ void store_part(T* p, const
     if (k < n) p[k] = pack.v[k];
 }
 
-// Rows that are read and written beside rows of T: of T or, where that is f32, of bf16.
+// Rows that are read or written together with rows of T: of dtype T or, if T is f32, of bf16.
 template <class T> struct Source {
   const void* rows = nullptr;  // null: absent
-  bool narrow = false;         // of bf16
+  bool narrow = false;         // the rows are bf16
 
   __device__ __forceinline__ explicit operator bool() const { return rows != nullptr; }
 };
@@ -107,7 +108,8 @@ template <class T> struct Target {
   void* rows = nullptr;
   bool narrow = false;
 
-  __device__ __forceinline__ T rounded(acc_t<T> v) const { return narrow ? T(bf16(float(v))) : T(v); }  // as stored
+  // v with the rounding of its storage.
+  __device__ __forceinline__ T rounded(acc_t<T> v) const { return narrow ? T(bf16(float(v))) : T(v); }
 
   __device__ __forceinline__ explicit operator bool() const { return rows != nullptr; }
 };
@@ -121,7 +123,7 @@ template <class T> Target<T> target_of(const Tensor& t) {
   if (t.dtype() == dtype_of<T>) return {t.mutable_data<T>(), false};
   return {t.mutable_data<bf16>(), true};
 }
-// That in which rows of these are computed, undefined ones aside: their dtype, or f32 where it is not one.
+// The dtype in which these rows are computed: the dtype of all defined tensors, or f32 for a mixture.
 inline DType dtype_of_rows(std::initializer_list<const Tensor*> tensors) {
   std::optional<DType> found;
   for (const Tensor* t : tensors)
@@ -129,7 +131,7 @@ inline DType dtype_of_rows(std::initializer_list<const Tensor*> tensors) {
   return *found;
 }
 
-// The pack at element i of the rows, of which n elements are there; the others are 0.
+// Loads the pack at element i of the rows: n elements, then zeros.
 template <class T>
 __device__ __forceinline__ Pack<T, kPack<T>> load_part(const Source<T>& s, int64_t i, int n, bool packed) {
   if constexpr (std::is_same_v<T, float>)
@@ -155,8 +157,8 @@ __device__ __forceinline__ void store_part(const Target<T>& to, int64_t i, const
   store_part(static_cast<T*>(to.rows) + i, pack, n, packed);
 }
 
-// Calls f(i, n, slot) for the calling thread's packs: at element i of the row, n of its elements there, the slot-th of
-// the thread (0 where they are not held).
+// Calls f(i, n, slot) for each pack of the calling thread. The pack begins at element i of the row and has n elements
+// of it; slot is its number in the thread (0 if packs are not held).
 template <class T, bool held, class F>
 __device__ __forceinline__ void for_packs(const Team& team, const Rows& rows, const F& f) {
   constexpr int N = kPack<T>;
@@ -172,8 +174,8 @@ __device__ __forceinline__ void for_packs(const Team& team, const Rows& rows, co
   }
 }
 
-// The calling thread's packs of one row: in registers where they are held, else loaded anew for each pass.
-// read(i, n): the pack at element i.
+// The calling thread's packs of one row: in registers if they are held, else loaded again for each pass. read(i, n):
+// loads the pack at element i.
 template <class T, bool held> struct RowPacks {
   Pack<T, kPack<T>> kept[held ? kHeld : 1];
 
@@ -194,17 +196,19 @@ template <class A> __device__ __forceinline__ A exp_below(A x) {
   return math::exp_nonpositive(math::clamp_below(x, math::pick<A>(-104, -746)));
 }
 
-// Where result e of a reduction of [outer, length, inner] begins to read; what it reads lies `inner` apart.
+// Offset of the first input of output e in a reduction of [outer, length, inner]. Its inputs are `inner` elements
+// apart.
 __device__ __forceinline__ int64_t first_of(int64_t e, int64_t length, int64_t inner) {
   return e / inner * length * inner + e % inner;
 }
 
-// f.operator()<value>()
+// Calls f.operator()<value>().
 template <class F> void visit_bool(bool value, const F& f) {
   value ? f.template operator()<true>() : f.template operator()<false>();
 }
 
-// f.operator()<kind>() of a norm with one of the three formulas: the isometric form is RMSNorm with another divisor.
+// Calls f.operator()<kind>() with one of the three formulas of norms: the isometric form is RMSNorm with another
+// divisor.
 template <class F> void visit_kind(NormKind kind, const F& f) {
   if (kind == NormKind::layer) return f.template operator()<NormKind::layer>();
   if (kind == NormKind::crms) return f.template operator()<NormKind::crms>();

@@ -1,5 +1,5 @@
-// The functions that start_cuda() binds to the slots of core/kernels, by the slot's file, and how kernels reach the
-// bytes of tensors.
+// The functions that start_cuda() binds to the slots of core/kernels, by source file, and access to the bytes of
+// tensors for kernels.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ namespace isonorm::gpu {
 template <class T> T* write(const Tensor& t) { return t.mutable_data<T>(); }
 template <class T> T* write_or_null(const Tensor& t) { return t.defined() ? t.mutable_data<T>() : nullptr; }
 template <class T> const T* read_or_null(const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; }
-// Whether all of them can be read by 16 bytes; null can.
+// True if all pointers are multiples of 16 bytes or null.
 inline bool aligned(const auto*... p) { return ((reinterpret_cast<uintptr_t>(p) % 16 == 0) && ...); }
 
 // steps/checks.cu
@@ -124,7 +124,7 @@ void attention_forward(kernels::AttentionSpec spec, const Tensor& out, const ker
 void attention_backward(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,
                         const kernels::AttentionSaved& saved);
 
-// kernels/attention_bf16.cu: false where neither cuDNN nor it has a kernel for what is asked
+// kernels/attention_bf16.cu: false if neither cuDNN nor our own kernels can compute this
 bool attention_forward_bf16(kernels::AttentionSpec spec, const Tensor& out, const Tensor& lse,
                             const kernels::AttentionInputs& in);
 bool attention_backward_bf16(kernels::AttentionSpec spec, const kernels::AttentionGradients& out,

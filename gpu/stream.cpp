@@ -16,10 +16,10 @@ struct State {
   std::atomic<const char*> last_launch{nullptr};
   std::mutex mutex;
   std::unique_ptr<Stream> stream;
-  std::string lost;  // what every call says from now on
+  std::string lost;  // the error that every call throws from now on
 };
 
-// Of each device; lives until the process ends, when the driver may be gone first.
+// One for each device, never destroyed: the driver may be gone when the process ends.
 State& state(int index) {
   static auto& all = *new std::vector<State>(static_cast<size_t>(std::max(device_count(), 1)));
   return all[static_cast<size_t>(index)];
@@ -29,7 +29,7 @@ State& state(int index) {
 
 void must(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  (void)cudaGetLastError();  // it has been said here
+  (void)cudaGetLastError();  // clears the error, which is thrown here
   raise(ErrorKind::io, text(what, ": ", cudaGetErrorString(status)), __FILE__, __LINE__);
 }
 
@@ -111,7 +111,8 @@ double Event::seconds_since(const Event& begin) const {
 void check_stream(const Stream& stream, cudaError_t status) {
   if (status == cudaSuccess) [[likely]]
     return;
-  const bool stays = cudaGetLastError() == status && cudaGetLastError() == status;  // one that does not is cleared
+  // Reading clears an error that does not persist.
+  const bool stays = cudaGetLastError() == status && cudaGetLastError() == status;
   State& s = state(stream.index());
   const char* last = s.last_launch;
   std::lock_guard lock(s.mutex);

@@ -1,7 +1,7 @@
-// Where work of a device is put. One stream for each device, which all threads of the process share: what is given
-// first is done first, so a block that a tensor gives back may be handed out at once. Further streams (copies of the
-// next batch) are ordered by events. Errors of work come late and stay: the first wait that sees one says after which
-// kernel, and from then on every wait and launch of that device says the same.
+// Streams order the work of a device. Each device has one stream, shared by all threads of the process. Work runs in
+// the order in which it is given, so a block that a tensor releases may be reused at once. Further streams (copies of
+// the next batch) are ordered by events. Errors of kernels come late and persist: the first wait that sees one says
+// after which kernel, and from then on every wait and launch of that device throws the same error.
 #pragma once
 
 #include <string>
@@ -11,12 +11,13 @@
 
 namespace isonorm::gpu {
 
-// Throws "<what>: <what CUDA says>" where `status` is no success. For calls that fail by themselves.
+// Throws "<what>: <CUDA's message>" if `status` is not success. For calls that report their own errors, not an earlier
+// kernel's.
 void must(cudaError_t status, const char* what);
-// Throws "cuda:1: there are 1 devices" or "cuda: <why_none()>".
+// Throws "cuda:1: there is 1 device" or "cuda: <why_none()>".
 void check_device(Device device);
 
-// While it lives the calling thread's current device is this one.
+// While it lives, `index` is the calling thread's current device.
 class OnDevice {
  public:
   [[nodiscard]] explicit OnDevice(int index);
@@ -32,7 +33,7 @@ class Event;
 
 class Stream {
  public:
-  explicit Stream(int index);  // of that device, beside its own one
+  explicit Stream(int index);  // another stream of the device, in addition to stream_of()
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -40,20 +41,21 @@ class Stream {
   int index() const { return index_; }
   cudaStream_t handle() const { return handle_; }
 
-  // The host, for all that was given so far. Throws what went wrong there, and what a check found (steps/complaints.h).
+  // Makes the host wait for all work given so far. Throws that work's errors and complaints of checks
+  // (steps/complaints.h).
   void wait() const;
-  void wait_for(const Event& event) const;  // what is given from now on, for what the event marks
+  void wait_for(const Event& event) const;  // makes later work in this stream wait for the event
 
  private:
   int index_;
   cudaStream_t handle_ = nullptr;
 };
 
-// The stream in which tensors of a device are computed. Lives until the process ends.
+// The stream that computes the tensors of a device. Lives until the process ends.
 Stream& stream_of(Device device);
 inline Stream& stream_of(const Tensor& t) { return stream_of(t.device()); }
 
-// A place in a stream's work.
+// A point in a stream's work.
 class Event {
  public:
   explicit Event(int index, bool timed = false);
@@ -62,9 +64,9 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   void record(const Stream& stream);
-  void wait() const;                               // the host; throws as Stream::wait()
-  bool over() const;                               // whether a wait would return at once
-  double seconds_since(const Event& begin) const;  // both timed and over
+  void wait() const;                               // makes the host wait; throws like Stream::wait()
+  bool over() const;                               // true if wait() would return at once
+  double seconds_since(const Event& begin) const;  // both must be timed and over
   cudaEvent_t handle() const { return handle_; }
 
  private:
@@ -72,11 +74,11 @@ class Event {
   cudaEvent_t handle_ = nullptr;
 };
 
-// Throws where the status of a wait or a launch in this stream is an error that stays, naming the last kernel that was
-// given to the device before: "cuda:0: an illegal memory access was encountered; seen after 'softmax.rows'". Once seen,
-// every call throws it.
+// Throws if `status`, of a wait or a launch in this stream, is an error, and names the last kernel that the device was
+// given before: "cuda:0: an illegal memory access was encountered; seen after 'softmax.rows'". If the error persists,
+// every later call throws it, too.
 void check_stream(const Stream& stream, cudaError_t status);
-// launch() says what it gives to a device.
+// Remembers the kernel that launch() gave to a device.
 void note_launch(const Stream& stream, const char* name);
 
 }  // namespace isonorm::gpu

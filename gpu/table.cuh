@@ -1,6 +1,7 @@
-// Kernels over many tensors: a launch goes over a table of them, which is its argument (4 KiB at most, what every device
-// takes). Each tensor is cut into pieces of kPiece elements, a block of kTableThreads threads for each, which finds its
-// tensor by halving. So all parameters of a model take a handful of launches, and a small tensor costs one block.
+// Kernels over many tensors: a launch processes a table of them, which is its argument (at most 4 KiB, which every
+// device takes). Each tensor is cut into pieces of kPiece elements. A block of kTableThreads threads processes a piece
+// and finds its tensor by binary search. All parameters of a model take a handful of launches, and a small tensor
+// costs one block.
 #pragma once
 
 #include "core/tensor.h"
@@ -12,7 +13,7 @@ namespace isonorm::gpu {
 inline constexpr int kTableThreads = 256;
 inline constexpr int64_t kPiece = 4096;
 
-// Items are what the blocks of a launch are for; item i has those from first[i] on.
+// The blocks of a launch are divided among the items; the blocks of item i begin at first[i].
 template <class Item> struct Table {
   static constexpr int kItems = (4096 - 64 - 16) / static_cast<int>(sizeof(Item) + sizeof(int64_t));
   int count = 0;
@@ -25,7 +26,7 @@ template <class Item> struct Table {
     items[count++] = item;
     blocks += of_item;
   }
-  // The item that `block` is for.
+  // The item of this block.
   __device__ __forceinline__ int find(int64_t block) const {
     int at = 0;
     for (int n = count; n > 1;) {
@@ -37,7 +38,7 @@ template <class Item> struct Table {
   }
 };
 
-// Launches what a table has, and empties it.
+// Launches the kernel for the table's items and empties the table.
 template <class Item, class... A, class... B>
 void launch_table(const char* name, void (*kernel)(Table<Item>, A...), Table<Item>& table, const Tensor& on,
                   const B&... arguments) {

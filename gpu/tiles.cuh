@@ -1,6 +1,6 @@
-// Products of tiles of 64 x 64 numbers in bf16 by the four warps of a block, on gpu/tensor_core.cuh. What a product
-// leaves in a lane is, rounded, what the next one takes as its left operand: a chain of products needs no memory for
-// what is between.
+// Products of 64 x 64 tiles in bf16 by the four warps of a block, with gpu/tensor_core.cuh. After rounding, a lane's
+// part of a product has the layout of the next product's left operand, so a chain of products needs no memory for
+// intermediate results.
 #pragma once
 
 #include "gpu/heads.cuh"
@@ -10,14 +10,14 @@ namespace isonorm::gpu::tiles {
 
 inline constexpr int kSize = 64, kThreads = 128;
 
-// 64 rows of 64 elements. The eight chunks of 16 bytes of a row lie in another order in each of eight rows, so that a
-// column of chunks uses all banks of shared memory.
+// 64 rows of 64 elements. The eight 16-byte chunks of a row have another order in each of eight rows, so that a column
+// of chunks uses all banks of shared memory.
 struct Tile {
   Pack<bf16, 8> chunk[kSize * kSize / 8];
   __device__ __forceinline__ Pack<bf16, 8>& at(int row, int c) { return chunk[row * 8 + (c ^ row % 8)]; }
 };
 
-// Begins to copy 64 rows from `first` on, zeros where there are none.
+// Begins to copy 64 rows from `first` on, with zeros after the last row.
 __device__ __forceinline__ void copy_tile(Tile& to, const Rows<const bf16>& from, int first) {
   const int row = static_cast<int>(threadIdx.x) / 8, c = static_cast<int>(threadIdx.x) % 8;
   const bf16* p = from.data + c * 8;
@@ -29,7 +29,7 @@ __device__ __forceinline__ void copy_tile(Tile& to, const Rows<const bf16>& from
   }
 }
 
-// 16 rows from `row` on and the 16 elements 16 c.. of them: as a, as b of a product with their transpose, as b.
+// Elements 16 c to 16 c + 15 of 16 rows from `row` on: as a, as b of a product with their transpose, as b.
 __device__ __forceinline__ Quad left(Tile& t, int row, int c) {
   return load_matrices(&t.at(row + lane() % 16, 2 * c + lane() / 16));
 }
@@ -40,10 +40,10 @@ __device__ __forceinline__ Quad right(Tile& t, int row, int c) {
   return load_transposed(&t.at(row + lane() % 16, 2 * c + lane() / 16));
 }
 
-// A warp's strip of kM times 16 rows: 64 elements as left operand, and a lane's numbers of 64 columns.
+// A warp's strip of 16 kM rows: 64 elements as left operand, and a lane's numbers of 64 columns.
 template <int kM> using Left = Quad[kM][kSize / 16];
 template <int kM> using Strip = float[kM][kSize / 8][4];
-// Where number i of [m][n] stands in its strip.
+// Row and column, in the strip, of number i of [m][n].
 __device__ __forceinline__ int row_of(int m, int i) { return 16 * m + 8 * (i / 2) + lane() / 4; }
 __device__ __forceinline__ int column_of(int n, int i) { return 8 * n + 2 * (lane() % 4) + i % 2; }
 
@@ -57,7 +57,7 @@ template <int kM, class F> __device__ __forceinline__ void for_strip(const F& f)
       for (int i = 0; i < 4; ++i) f(m, n, i);
 }
 
-// Rows of a tile, from `row` on.
+// Loads rows of a tile, from `row` on.
 template <int kM> __device__ __forceinline__ void load_left(Left<kM>& a, Tile& t, int row) {
 #pragma unroll
   for (int m = 0; m < kM; ++m)
@@ -80,7 +80,7 @@ template <int kM> __device__ __forceinline__ void add_scores(Strip<kM>& s, const
     }
 }
 
-// out += p t, p rounded
+// out += p t, with p rounded to bf16
 template <int kM> __device__ __forceinline__ void add_product(Strip<kM>& out, const Strip<kM>& p, Tile& t) {
 #pragma unroll
   for (int c = 0; c < kSize / 16; ++c) {
@@ -104,7 +104,8 @@ template <int kM> __device__ __forceinline__ void add_product(Strip<kM>& out, co
   }
 }
 
-// A warp's strip to rows `first`.. of memory, by way of its own rows `row`.. of a tile that no warp reads any more.
+// Writes a warp's strip to the rows from `first` on, through the warp's own rows (from `row` on) of a tile that no warp
+// reads any more.
 template <int kM>
 __device__ __forceinline__ void write_strip(const Rows<bf16>& to, int first, const Strip<kM>& v, Tile& t, int row) {
 #pragma unroll

@@ -16,8 +16,8 @@
 namespace isonorm::gpu {
 namespace {
 
-// Pinned pieces of host memory through which bytes go, in turn: while the device copies one the host fills the next.
-// Of each device, until the process ends.
+// Pinned pieces of host memory through which bytes are copied, in turn: while the device copies one piece, the host
+// fills the next. There is one Staging for each device, until the process ends.
 class Staging {
  public:
   explicit Staging(int index) {
@@ -37,8 +37,8 @@ class Staging {
 
   void to_host(const Stream& stream, std::byte* to, const std::byte* from, int64_t bytes) {
     std::lock_guard lock(mutex_);
-    const int64_t first = turn_;        // not from 0: a piece that a copy to the device has would have to be waited for
-    const auto read = [&](int64_t i) {  // what the copy of piece i brought
+    const int64_t first = turn_;        // not 0: that piece may still be in use by a copy to the device
+    const auto read = [&](int64_t i) {  // waits for copy i and reads its piece
       Piece& p = pieces_[static_cast<size_t>(first + i) % pieces_.size()];
       p.done->wait();
       p.used = false;
@@ -60,11 +60,11 @@ class Staging {
   static constexpr int64_t kPiece = int64_t{8} << 20, kPieces = 4;
   struct Piece {
     std::unique_ptr<Pinned> memory;
-    std::unique_ptr<Event> done;  // its last copy
-    bool used = false;            // whether that may be under way
+    std::unique_ptr<Event> done;  // marks the end of its last copy
+    bool used = false;            // whether the last copy may be running
   };
 
-  // The piece whose turn it is; its last copy is done.
+  // The next piece in turn, after its last copy is done.
   Piece& next() {
     Piece& p = pieces_[static_cast<size_t>(turn_++) % pieces_.size()];
     if (!p.memory) p.memory = std::make_unique<Pinned>(kPiece);
@@ -87,8 +87,8 @@ Staging& staging(int index) {
   return *all[static_cast<size_t>(index)];
 }
 
-// The destination's stream waits for the source's, and the source's for the copy, so that neither tensor's memory
-// serves others before.
+// The destination's stream waits for the source's, and the source's waits for the copy, so that neither tensor's memory
+// is reused too early.
 void between_devices(const Tensor& dst, const Tensor& src, int64_t bytes) {
   const Stream &from = stream_of(src), &to = stream_of(dst);
   Event ready(from.index()), done(to.index());
@@ -105,7 +105,7 @@ void between_devices(const Tensor& dst, const Tensor& src, int64_t bytes) {
 void transfer(const Tensor& dst, const Tensor& src) {
   const int64_t bytes = byte_size(src);
   const bool from_host = src.device() == kCpu, to_host = dst.device() == kCpu;
-  // Before anything is done: the event of a piece that was recorded in a capture can never be asked for again.
+  // Checked before anything is done: an event recorded in a capture can never be queried again.
   if (from_host) refuse_in_capture("it copies a tensor from the host to the device");
   if (to_host) refuse_in_capture("it waits for the device, as reading a number of a tensor does");
   record(Recorded::Kind::copy,

@@ -21,7 +21,7 @@ class Uploads {
  public:
   explicit Uploads(int index) : stream_(index) {}
 
-  // Begins the copy; the event marks its end.
+  // Begins the copy; the returned event marks its end.
   std::shared_ptr<Event> begin(const Tensor& to, const Tensor& from) {
     const int64_t bytes = byte_size(from);
     refuse_in_capture("it copies a tensor from the host to the device");

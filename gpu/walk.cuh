@@ -1,4 +1,4 @@
-// Walks over strided tensors by element: the merged dimensions of core/kernels/strided.h as a kernel's argument.
+// Addresses of elements in strided tensors: the merged dimensions of core/kernels/strided.h as a kernel's argument.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace isonorm::gpu {
 
-// Of N tensors of one shape. 8 (2 + 8 + 8 N) bytes: up to 53 tensors fit a kernel's arguments.
+// Walks over N tensors of one shape. 8 (2 + 8 + 8 N) bytes: up to 53 tensors fit into a kernel's arguments.
 template <int N> struct Walk {
   int rank;
   int64_t size[kMaxRank], stride[N][kMaxRank], count;
@@ -17,7 +17,7 @@ template <int N> struct Walk {
     std::copy_n(l.size, kMaxRank, size);
     for (int n = 0; n < N; ++n) std::copy_n(l.stride[n], kMaxRank, stride[n]);
   }
-  // at[n]: where tensor n has element e of the shape, in elements.
+  // at[n]: offset of element e in tensor n, in elements.
   __device__ __forceinline__ void place(int64_t e, int64_t (&at)[N]) const {
     if (count <= int64_t{0xffffffff})
       divide(static_cast<uint32_t>(e), at);
@@ -26,7 +26,7 @@ template <int N> struct Walk {
   }
 
  private:
-  // A division of 64 bits is a function of some hundred instructions, one of 32 bits takes 20.
+  // A 64-bit division is a function of some hundred instructions; a 32-bit division takes 20.
   template <class I> __device__ __forceinline__ void divide(I e, int64_t (&at)[N]) const {
     for (int n = 0; n < N; ++n) at[n] = 0;
     for (int d = rank - 1; d > 0; --d) {
@@ -38,7 +38,7 @@ template <int N> struct Walk {
   }
 };
 
-// The element that the calling thread has, one for each.
+// The calling thread's element, if each thread has one.
 __device__ __forceinline__ int64_t element() { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 
 }  // namespace isonorm::gpu

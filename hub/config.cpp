@@ -9,7 +9,7 @@
 namespace isonorm::hub {
 namespace {
 
-// Second names of keys that a program takes, by "model_type". Sources: attribute_map in transformers'
+// Second names that a program accepts for keys, by "model_type". Sources: attribute_map in transformers'
 // configuration_<type>.py, and "n_embed" there.
 struct Aliases {
   std::string_view type;
@@ -55,7 +55,7 @@ void Config::rename(std::string_view alias, std::string_view name) {
   check(!there || there->is_null() || said->is_null() || *there == *said, "config.json: \"", alias, "\" is ",
         Shown{dump(*said)}, " and \"", name, "\" is ", there ? text(Shown{dump(*there)}) : "",
         ", which are two names of one value");
-  json value = *said;  // `said` is gone when there is a new key
+  json value = *said;  // a new key may invalidate `said`
   values_.erase(std::string(alias));
   if (!value.is_null()) values_[std::string(name)] = std::move(value);
 }
@@ -129,7 +129,7 @@ SaidOfConversion converted(const Config& config) {
   const auto at = config.values().find("isonorm");
   if (at == config.values().end()) return {};
   constexpr const char* kEntries[] = {"version", "form", "fold", "width", "norms", "biases"};
-  constexpr const char* kLists[] = {"identity", "recentred", "scales"};  // of a folder that needs them
+  constexpr const char* kLists[] = {"identity", "recentred", "scales"};  // only in folders that need them
   const auto has = [&](const char* key) { return at->contains(key); };
   const auto is_word = [&](const char* key) {
     return (*at)[key].is_string() && !(*at)[key].get<std::string>().empty();
@@ -172,7 +172,7 @@ std::string different(const Config& a, const Config& b) {
     for (const char* whole : {"isonorm", "tie_word_embeddings", "dtype", "torch_dtype", "transformers_version",
                               "_name_or_path", "initializer_range", "use_cache"})
       if (key == whole) return true;
-    // That of layer scales which are drawn; a conversion's result has none, and 1 in their place.
+    // It is only the initial value of layer scales. A converted model has no layer scales, and its value is 1.
     const auto drawn = [](const Config& c) {
       return !c.values().contains("isonorm") || c.number("layerscale_value", 1) == 1;
     };

@@ -1,4 +1,4 @@
-// Internal: config.json of a folder of the Hugging Face hub, what its program says of the model.
+// Internal: config.json of a Hugging Face model folder, in which transformers describes the model.
 #pragma once
 
 #include <string>
@@ -15,18 +15,18 @@ class Config {
   // object, and if a key and its second name have different values.
   explicit Config(std::string_view text);
 
-  // Each throws, naming the key, where what is there is of another kind; integer() where nothing is.
+  // All of these throw, naming the key, if the value has another type. integer() also throws if the key is missing.
   int64_t integer(std::string_view key) const;
   double number(std::string_view key, double otherwise) const;
   bool flag(std::string_view key, bool otherwise) const;
-  // The first of "architectures", or a word; empty where there is none.
+  // architecture(): the first of "architectures". Both return "" if there is none.
   std::string architecture() const;
   std::string word(std::string_view key) const;
-  // The object of that name, as a config of its own. Throws where it is none.
+  // The object with this name as a Config. Throws if there is none.
   Config part(std::string_view key) const;
-  // The value as JSON; empty where there is none, or null.
+  // The value as JSON; empty if it is missing or null.
   std::string text_of(std::string_view key) const;
-  // Whether "auto_map" names a class of the model's own code.
+  // True if "auto_map" names a class in the model's own code.
   bool own_code() const;
 
   const json& values() const { return values_; }

@@ -1,5 +1,5 @@
-// The rows. Sources: transformers' modeling_<type>.py (which module reads which norm, eps without a key) and
-// configuration_<type>.py (keys and defaults); each is run against its program by tests/fixtures/families.py.
+// Rows of text models. Sources: transformers' modeling_<type>.py (which module reads which norm, eps without a key) and
+// configuration_<type>.py (keys and defaults). tests/fixtures/families.py runs each row against its program.
 #include "hub/family.h"
 
 namespace isonorm::hub {

@@ -31,7 +31,7 @@ std::string listed(const std::vector<std::string_view>& names) {
   return all.empty() ? "none" : all;
 }
 
-// A row for each stream.
+// The rows of this family, one for each stream.
 std::vector<const Family*> families_of(const Config& config) {
   std::string type = config.word("model_type");
   if (const std::string name = config.word("architecture"); type.empty() && !name.empty()) type = "timm/" + name;
@@ -50,9 +50,8 @@ std::vector<const Family*> families_of(const Config& config) {
   return found;
 }
 
-// What config.json says of the stream. CLIP takes "text_config_dict", where it is there, in place of "text_config"
-// (configuration_clip.py); folders from before 2023 have both. Of timm's the arguments of the model stand above what is
-// beside them.
+// The part of config.json about the stream. CLIP reads "text_config_dict" instead of "text_config" if it is there
+// (configuration_clip.py); folders from before 2023 have both. In timm, "model_args" override the other entries.
 Config config_of(const Family& family, const Config& config) {
   if (!family.config.empty()) {
     const std::string before = text(family.config, "_dict");
@@ -73,7 +72,7 @@ class Describer {
         tensors_(folder.names()),
         said_(converted(folder.config)) {
     for (const Family::Refused& r : family.refused) {
-      if (r.value == "true" || r.value == "false") config_.flag(r.key, false);  // throws where it is neither
+      if (r.value == "true" || r.value == "false") config_.flag(r.key, false);  // throws if it is neither
       const std::string said = config_.text_of(r.key);
       check(said.empty() != r.value.empty() || !streams::names_tensor(std::string(r.value), said), "config.json: \"",
             r.key, "\" is ", said.empty() ? "not there" : said, ": ", r.why);
@@ -118,7 +117,7 @@ class Describer {
 
  private:
   std::string in(std::string_view name) const { return text(stem_, name); }
-  // A tensor of that name, or the weight of a layer.
+  // True if there is a tensor with this name, or a weight of this layer.
   bool has(const std::string& pattern) const {
     return std::ranges::any_of(
         tensors_, [&](const std::string& t) { return !t.ends_with(".bias") && streams::names_tensor(pattern, t); });
@@ -131,7 +130,7 @@ class Describer {
     return std::ranges::all_of(when, [&](const auto& w) { return config_.flag(w.key, w.otherwise) == w.is; });
   }
 
-  // What one layer has, all have, and there are as many as config.json says.
+  // Checks that all layers have the same tensors, and that their number is the one in config.json.
   void check_layers() const {
     std::map<std::string, std::set<std::string>> layers;  // of names with a * in place of their number
     const std::string_view first = family_.readers.front().norm;
@@ -152,19 +151,19 @@ class Describer {
     }
   }
 
-  // What config.json says of a converted norm is what isonorm_torch.py runs.
+  // Checks config.json's description of a converted norm. isonorm_torch.py uses the description.
   void check_said(const std::string& norm, const json& says, double eps) const {
     const auto there = [&](const char* leaf) { return std::ranges::find(tensors_, norm + leaf) != tensors_.end(); };
     json is{{"eps", eps}};
     if (const int64_t width = config_.integer(family_.width); width != said_.width) is["width"] = width;
     if (there(".weight")) is["gain"] = family_.plus_one ? "1+w" : "w";
     if (there(".bias")) is["bias"] = "b";
-    bool same = says.size() == is.size();  // in whatever order
+    bool same = says.size() == is.size();  // in any order
     for (const auto& [key, value] : is.items()) same = same && says.value(key, json()) == value;
     check(same, "config.json: \"isonorm\" says of the norm '", norm, "' ", Shown{dump(says)}, ", it is ", dump(is));
   }
 
-  // behind_table: a table's rows go through it, and conversion leaves it out.
+  // behind_table: the norm is between a table and the stream, and the conversion removes it.
   void norm(std::string_view name, bool behind_table = false) {
     const double eps = family_.eps.empty() ? family_.eps_otherwise : config_.number(family_.eps, family_.eps_otherwise);
     const auto is_it = [&](const auto& norm) { return streams::names_tensor(in(name), norm.first + ".weight"); };
@@ -189,7 +188,7 @@ class Describer {
     const std::string scale = in(w.scale);
     const bool scaled = said_.form.empty() ? has(scale) : !said_.list("scales").empty();
     if (w.scale.empty() || (w.bare && !scaled)) return;
-    spec_["scales"][pattern] = said_.form.empty() ? needed(scale) : scale;  // a conversion folds it
+    spec_["scales"][pattern] = said_.form.empty() ? needed(scale) : scale;  // a conversion folds it into the writer
   }
 
   void read(const std::string& layer, std::string_view through, int dim, int64_t parts = 1) {
@@ -198,7 +197,8 @@ class Describer {
     if (parts > 1) said["parts"] = parts;
   }
 
-  // The last norm's rows go to heads; or to the table, as one; or, of a model without a head, out.
+  // The readers of the last norm: heads, or the table of a tied head. In a model without a head its rows are the
+  // output.
   void read_last() {
     const std::string architecture = folder_.config.architecture(), pooled = in(family_.pooled);
     const auto in_row = [&](const auto& names) { return std::ranges::find(names, architecture) != names.end(); };
@@ -227,7 +227,7 @@ class Describer {
   bool same(const std::string& a, const std::string& b) const {
     const Tensor x = folder_.state.read(a), y = folder_.state.read(b);
     return x.dtype() == y.dtype() && x.shape() == y.shape() && visit_all(x.dtype(), [&]<class T>() {
-             return std::equal(x.data<T>(), x.data<T>() + x.numel(), y.data<T>());  // 0 is -0, too
+             return std::equal(x.data<T>(), x.data<T>() + x.numel(), y.data<T>());  // counts 0 and -0 as equal
            });
   }
 

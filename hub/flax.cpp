@@ -12,7 +12,8 @@
 namespace isonorm::hub {
 namespace {
 
-// Dimension i of what PyTorch has is order[i] of Flax's; empty: the same. The axis of bytes of an element stays the last.
+// order[i] is the Flax axis of PyTorch's axis i; empty: the axes are the same. An axis of an element's bytes stays
+// last.
 std::vector<int> order_of(const io::TensorEntry& flax, int parts) {
   if (!flax.name.ends_with(".kernel")) return {};
   const int rank = flax.shape.rank - parts;

@@ -35,21 +35,21 @@ Shard opened_flax(const std::string& path) {
   return from_flax(shard_of(file));
 }
 
-// How a file of weights is called: alone, and as one of several.
+// The names of weight files of one format: a single file, and the end of the names of shards.
 struct Format {
   const char *whole, *end;
   Shard (*open)(const std::string& path);
-  std::string (*name)(std::string of_index);  // of the tensor
+  std::string (*name)(std::string of_index);  // converts a tensor's name in the index
 };
 std::string as_it_is(std::string name) { return name; }
-// The first that is there counts.
+// In order of preference.
 constexpr Format kFormats[] = {{"model.safetensors", ".safetensors", opened_safetensors, as_it_is},
                                {"pytorch_model.bin", ".bin", opened_torch, as_it_is},
                                {"flax_model.msgpack", ".msgpack", opened_flax, pytorch_name}};
 
 struct Weights {
   const Format& format;
-  // Each with the tensors that the index says are in it; without an index none.
+  // The files, each with its tensors according to the index; empty sets without an index.
   std::map<std::string, std::set<std::string>> files;
 };
 

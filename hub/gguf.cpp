@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kAlignment = 32;
 
-// Numbers and strings of the file, one behind the other.
+// Numbers and strings of the file, in sequence.
 class GgufText {
  public:
   enum Type { u32 = 4, i32 = 5, f32 = 6, flag = 7, string = 8, array = 9 };
@@ -31,7 +31,7 @@ class GgufText {
     number(s.size(), 8).bytes_.append(s);
     return *this;
   }
-  // real: f32, though the value may be whole. Throws, naming the key, if the type of the file has no such number.
+  // real: write an f32 even if the value is whole. Throws, naming the key, if the value does not fit the file's type.
   void key(std::string_view name, const json& value, bool real = false) {
     ++keys_;
     text(name);

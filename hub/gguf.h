@@ -1,5 +1,5 @@
-// Internal: models of ours as GGUF files, which llama.cpp runs: each of its architectures is a row as a published family is one
-// (hub/port.h), in which "attention/head_count" stands for the file's key "gpt2.attention.head_count".
+// Internal: writes models of this library as GGUF files for llama.cpp. Each of its architectures is a row, like a
+// published family (hub/port.h). In a row "attention/head_count" stands for the file's key "gpt2.attention.head_count".
 #pragma once
 
 #include "hub/port.h"
@@ -7,14 +7,14 @@
 
 namespace isonorm::hub {
 
-// The architectures, named as llama.cpp names them. A key that begins with a slash is no key of the file.
+// The architectures, by llama.cpp's names. A key that begins with a slash is not written to the file.
 std::span<const Port> gguf_ports();
 
-// What the tokenizer of a folder is in such a file, "tokens" for tokenizer.ggml.tokens, with the ids of config.json for the first
-// and the last token where it says them. Ids of the model, of which there are `vocab`, that are no token's are called [PAD<id>].
-// Throws as tokenizers::read_tokenizer(), and where llama.cpp has no tokenizer like it, or an id is not the model's.
+// A folder's tokenizer as keys of a GGUF file, "tokens" for tokenizer.ggml.tokens, with bos_token_id and eos_token_id
+// if config.json has them. The model has `vocab` ids; an id without a token is called [PAD<id>]. Throws as
+// tokenizers::read_tokenizer(), and if llama.cpp has no such tokenizer, or a token's id is not below `vocab`.
 json gguf_tokenizer(const std::string& folder, int64_t vocab);
-json gguf_tokenizer(const tokenizers::TokenizerFile& file, int64_t vocab);  // without those ids
+json gguf_tokenizer(const tokenizers::TokenizerFile& file, int64_t vocab);  // without bos_token_id and eos_token_id
 
 // Writes a GGUF file and replaces the file at `path`.
 //

@@ -1,4 +1,4 @@
-// A tokenizer of the hub as keys of a GGUF file. Source: llama.cpp, src/llama-vocab.cpp (patterns by name, types of tokens).
+// A tokenizer of the hub as keys of a GGUF file. Source: llama.cpp, src/llama-vocab.cpp (pattern names, token types).
 #include <algorithm>
 
 #include "core/error.h"
@@ -13,13 +13,13 @@ namespace {
 
 enum TokenType { kNormal = 1, kControl = 3, kUserDefined = 4, kUnused = 5 };
 
-// A word with its apostrophe or one character before it, `digits`, other characters, white space.
+// Matches a word with an apostrophe or another character before it, `digits`, other characters, or white space.
 std::string llama3_pattern(const char* digits) {
   return text(R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)", digits,
               R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)");
 }
 
-// How llama.cpp calls what cuts a text into words; empty where it has no name here.
+// llama.cpp's name for the patterns that split a text into words; empty if none is known here.
 std::string pattern_name(const tokenizers::TokenizerFile& file) {
   using tokenizers::kGpt2Pattern;
   const std::pair<const char*, std::vector<std::string>> known[] = {{"gpt-2", {kGpt2Pattern}},

@@ -19,12 +19,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 
 VERSION = 1  # of the entry "isonorm" in config.json
-# Of each form that of its norms: an RMSNorm takes the length of a row, in whatever basis the row is.
+# The norm of each form. RMSNorm depends only on the length of a row, which is the same in any basis.
 FORMS = {"rms_norm": "rms_norm", "uncentred_rms_norm": "rms_norm", "crms_norm": "crms_norm", "crms_isometric": "crms_isometric"}
 ROTATED = ("uncentred_rms_norm", "crms_isometric")  # forms of a model in a rotated basis
 ENTRIES = ("version", "form", "fold", "width", "norms", "biases")
-MASKS = r"\.attn\.(bias|masked_bias)$"  # which old files have, and no class reads
-LISTS = ("identity", "recentred", "scales")  # which a folder has that needs them
+MASKS = r"\.attn\.(bias|masked_bias)$"  # in old files; no class reads them
+LISTS = ("identity", "recentred", "scales")  # only in folders that need them
 
 
 class Norm(torch.nn.Module):
@@ -34,7 +34,7 @@ class Norm(torch.nn.Module):
     def __init__(self, form, width, eps, gain, bias, more):
         super().__init__()
         self.form, self.width, self.eps, self.more = form, width, eps, more
-        self.weight, self.bias = gain, bias  # more: what the gain is beyond what is stored
+        self.weight, self.bias = gain, bias  # more: gain minus the stored weight, 1 or 0
 
     def forward(self, x):
         y = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
@@ -81,7 +81,7 @@ def shapes_of(folder, form):
 
 def renamed(model, names):
     """What each name of a file is in the model, as from_pretrained reads it; a norm's name is that of its module."""
-    if not hasattr(model, "base_model_prefix"):  # it is none of transformers
+    if not hasattr(model, "base_model_prefix"):  # not a class of transformers
         return dict(zip(names, names))
     from transformers.conversion_mapping import get_model_conversion_mapping
     from transformers.core_model_loading import WeightRenaming, rename_source_key
@@ -181,7 +181,7 @@ def adapt(model, says, shapes):
             raise ValueError(f"{kind} has no reader without a bias for '{name}'")
         layer.register_parameter("bias", empty(size, layer.weight))
     for layer in modules.values():
-        if hasattr(layer, "activation_relu_or_gelu"):  # torch's encoder layer, which computes LayerNorm itself where it is fused
+        if hasattr(layer, "activation_relu_or_gelu"):  # torch's encoder layer: its fused path computes LayerNorm itself
             layer.activation_relu_or_gelu = 0
     narrower, widths = 0, {says["width"], *(of["width"] for of in says["norms"].values() if "width" in of)}
     for name, tensor in model.state_dict().items():
@@ -190,7 +190,7 @@ def adapt(model, says, shapes):
             raise ValueError(f"tensor '{name}' is missing")
         if shape != tensor.shape:
             axes = [(a, b) for a, b in zip(shape, tensor.shape) if a != b]
-            # Of a reader of several rows side by side, so many times the width.
+            # The width is a multiple if a reader reads several rows side by side.
             if len(shape) != tensor.dim() or len(axes) != 1 or not any(a * w == b * (w - less) for a, b in axes for w in widths):
                 raise ValueError(f"tensor '{name}' is {list(shape)}, expected is {list(tensor.shape)}")
             put_resized(modules, name, empty(shape))
@@ -259,7 +259,7 @@ def built(folder, dtype, more):
         stock.__init__(self, config, *args, **kwargs)
         report.append(adapt(self, says, shapes))
 
-    # Of the stock class's name and module, by which transformers knows how to rename tensors.
+    # Keeps the stock class's name and module: transformers renames tensors by them.
     cls = type(stock.__name__, (stock,), {"__init__": init, "__module__": stock.__module__, "_keys_to_ignore_on_load_unexpected": [
         *(stock._keys_to_ignore_on_load_unexpected or []), MASKS]})
     model, found = cls.from_pretrained(folder, config=config, dtype=dtype or "auto", output_loading_info=True, **more)

@@ -18,7 +18,7 @@ json llama_config(const Config& config) {
   llama["rms_norm_eps"] = 1e-5;
   llama["mlp_bias"] = false;
   for (const char* key : {"clip_qkv", "pretraining_tp"}) llama.erase(key);
-  // Where it is silent it means OLMo's defaults, which are not LLaMA's.
+  // A missing key means OLMo's default, which differs from LLaMA's.
   const json defaults{{"vocab_size", 50304}, {"pad_token_id", 1}, {"bos_token_id", nullptr}, {"eos_token_id", 50279}};
   for (const auto& [key, value] : defaults.items())
     if (!llama.contains(key)) llama[key] = value;

@@ -1,4 +1,4 @@
-// The rows of images, speech and several streams; sources and proof as in families.cpp.
+// Rows of image and speech models and of models with several streams. Sources and tests as in families.cpp.
 #include "hub/family.h"
 
 namespace isonorm::hub {
@@ -33,7 +33,7 @@ Family clip_text() {
   return f;
 }
 
-// Without a head it gives the bare stream, whose mean a conversion takes off.
+// Without a head the model returns the bare stream, whose mean a conversion would remove.
 Family clip_vision() {
   Family f = clip("clip_vision_model", "vision_model.", {}, "visual_projection");
   f.models.push_back("CLIPVisionModelWithProjection");
@@ -51,7 +51,7 @@ Family of_clip(Family f, std::string_view stream, std::string_view config) {
   return f;
 }
 
-// Its classifier reads the class token's row and the mean of the patches' rows, side by side.
+// The classifier reads the class token's row and the mean of the patch rows, side by side.
 Family dino(std::string_view type, std::string_view stem, Names bodies, Names models) {
   using When = Family::When;
   static const When kPlain{"use_swiglu_ffn", false, false}, kGated{"use_swiglu_ffn", true, false};
@@ -81,7 +81,7 @@ Family dino(std::string_view type, std::string_view stem, Names bodies, Names mo
           .absent = {{"encoder.layer.*.attention.attention.{query,key,value}.bias", {{"qkv_bias", false, true}}}}};
 }
 
-// Its position convolution reads the bare projection, and an activation is behind it.
+// The position convolution reads the bare projection and is followed by an activation.
 Family speech(std::string_view type, std::string_view stem, Names bodies, Names models) {
   constexpr std::string_view kPostLn = "its norms stand on the residual stream (Post-LN)";
   return {
@@ -103,7 +103,8 @@ Family speech(std::string_view type, std::string_view stem, Names bodies, Names 
       .refused = {{"do_stable_layer_norm", "false", kPostLn}, {"do_stable_layer_norm", "", kPostLn}}};
 }
 
-// timm's VisionTransformer. config.json names the architecture, from which norm and eps follow, and may say more of it.
+// timm's VisionTransformer. config.json names the architecture, which determines norm and eps, and may have more
+// options.
 Family timm(std::string_view type) {
   constexpr std::string_view kOwnBlocks = "norm and block are those of the architecture in this row";
   constexpr std::string_view kPools = "what else reads the rows of the last norm is not in the row of this family";
@@ -132,7 +133,7 @@ Family timm(std::string_view type) {
           .allowed = {{"global_pool", {"\"\"", "\"avg\"", "\"token\""}, kPools}}};
 }
 
-// Behind a norm of its embeddings the stream has a mean.
+// The embeddings are followed by a norm, so the stream has a mean.
 Family timm_clip() {
   Family f = timm("timm/vit_*_clip_*");
   f.eps_otherwise = 1e-5, f.entry = "blocks.0";

@@ -1,4 +1,4 @@
-// Internal: what rows of ports are written with.
+// Internal: shorthands for rows of ports.
 #pragma once
 
 #include "hub/port.h"

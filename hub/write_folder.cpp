@@ -33,7 +33,7 @@ void write_text(const std::string& path, const std::string& content) {
 
 int64_t bytes_of(const io::TensorEntry& e) { return checked_mul(numel(e.shape), size_of(e.dtype), "safetensors"); }
 
-// Entries in groups of at most `most` bytes, in order.
+// Groups the entries in order, each group of at most `most` bytes. A larger entry is a group of its own.
 std::vector<std::vector<io::TensorEntry>> in_shards(const std::vector<io::TensorEntry>& entries, int64_t most) {
   std::vector<std::vector<io::TensorEntry>> shards;
   int64_t filled = 0;
@@ -58,7 +58,7 @@ void write_weights(const std::string& folder, const FolderContent& c, int64_t mo
   write_text(folder + '/' + kWeights + ".index.json", dump(index, 2) + '\n');
 }
 
-// As config.json has it; null of a tensor of other numbers.
+// The name of the dtype in config.json; null for integer and other types.
 const char* type_of(const io::TensorEntry& e) {
   if (e.foreign == io::kHalf) return "float16";
   if (!e.foreign.empty() || !is_floating(e.dtype)) return nullptr;
@@ -75,7 +75,7 @@ std::string config_of(const FolderContent& c) {
   return dump(config, 2) + '\n';
 }
 
-// Weights of any framework, whole or in parts, and what lists them.
+// Weight files of any framework, whole or sharded, and their indices.
 bool is_weights(const fs::path& file) {
   const std::string name = file.filename().string();
   return std::ranges::any_of(std::initializer_list<const char*>{".safetensors", ".bin", ".h5", ".msgpack", ".pt",
@@ -83,7 +83,7 @@ bool is_weights(const fs::path& file) {
                              [&](const char* end) { return name.ends_with(end); });
 }
 
-// What is copied as it is; a link to nothing, too, which cannot be.
+// The files that are copied unchanged. A broken link is included: opening it gives the error.
 std::vector<fs::path> companions(const std::string& folder) {
   std::vector<fs::path> files;
   if (folder.empty()) return files;
@@ -96,7 +96,7 @@ std::vector<fs::path> companions(const std::string& folder) {
   return files;
 }
 
-// A random name in the folder of `target`, so that no other file has it.
+// A random name in the folder of `target`, which no other file has.
 std::string temporary_name(const fs::path& target) {
   std::random_device random;
   return target.string() + printed(".tmp.%08x%08x", random(), random());

@@ -16,7 +16,7 @@ constexpr const char* kVersionKey = "isonorm.checkpoint";
 constexpr const char* kChecksumKey = "isonorm.crc32";
 constexpr const char* kVersion = "1";
 constexpr const char* kPrevious = ".previous";
-constexpr int64_t kHeaderAt = 8;  // of a safetensors file, after its length
+constexpr int64_t kHeaderAt = 8;  // offset of the header in a safetensors file: 8 bytes of length come first
 constexpr std::string_view kWeights = kCheckpointWeights, kOptimizer = "optimizer.", kValue = kCheckpointValue;
 
 // CRC-32 over values and tensors in order. Each part is preceded by its length, so that no two checkpoints give the
@@ -39,7 +39,7 @@ class Checksum {
  private:
   void add_number(int64_t n) { add_bytes(&n, sizeof n); }
   void add_bytes(const void* p, size_t n) {
-    if (n > 0) crc_ = crc32_z(crc_, static_cast<const Bytef*>(p), n);  // zlib starts anew where p is null
+    if (n > 0) crc_ = crc32_z(crc_, static_cast<const Bytef*>(p), n);  // if p is null, zlib starts again
   }
   uLong crc_ = 0;
 };
@@ -82,7 +82,8 @@ void add_all(TensorMap& to, const TensorMap& from, std::string_view prefix) {
   }
 }
 
-// The number that all of the text under `name` says; format: std::chars_format for doubles, the base for integers.
+// The number under `name`; the text must hold nothing else. format: std::chars_format for doubles, the base for
+// integers.
 template <class T> T number(const Metadata& values, std::string_view name, auto format, const char* kind) {
   const std::string& s = text_at(values, name);
   T value{};
@@ -166,7 +167,7 @@ std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path
   if (path.empty()) return {};
   if (!std::filesystem::exists(path)) {
     const std::string previous = previous_checkpoint(path);
-    std::error_code none;  // an empty one was left by a process that was killed while it asked whether it may write
+    std::error_code none;  // an empty file is left if a process is killed while it tests whether it may write
     const auto bytes = std::filesystem::file_size(previous, none);
     check(none || bytes == 0, path, ": it is gone, but ", previous,
           " is there; rename that to go on from it, or remove it to begin anew");

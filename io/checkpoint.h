@@ -1,5 +1,5 @@
-// Everything that a run needs to go on as if it had not been interrupted, in one file that is replaced all at once. A
-// checkpoint knows neither models nor optimizers: it is named tensors and named texts.
+// A checkpoint: everything that an interrupted run needs to continue, in one file that is replaced atomically. A
+// checkpoint knows neither models nor optimizers: it holds named tensors and named texts.
 #pragma once
 
 #include <optional>
@@ -11,54 +11,56 @@
 
 namespace isonorm {
 
-// What the names of a checkpoint's weights, and of its values in the metadata, begin with.
+// The names of weights begin with kCheckpointWeights. The metadata keys of values begin with kCheckpointValue.
 inline constexpr std::string_view kCheckpointWeights = "weights.", kCheckpointValue = "value.";
 
 struct Checkpoint {
   TensorMap weights;
   TensorMap optimizer;
-  Metadata values;  // step, generator, position of schedule and data, options: see the functions below for numbers
+  Metadata values;  // step, random state, positions of schedule and data, options; see integer_at()
 };
 
 // Replaces the file. It is a safetensors file with tensors "weights.<name>" and "optimizer.<name>", metadata
-// "value.<name>", and a CRC-32 over all of them. Throws where there are no weights, and as save_safetensors does;
+// "value.<name>", and a CRC-32 over all of them. Throws if there are no weights, and what save_safetensors() throws;
 // then the old file stays.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
-// Throws where the file is not a whole, undamaged checkpoint of this version; nothing is returned unless everything has
-// been verified.
+// Reads and verifies the whole checkpoint. Throws if the file is damaged, is no checkpoint, or has another version.
 Checkpoint load_checkpoint(const std::string& path);
 Checkpoint load_checkpoint(const Bytes& file);
 
-// Throws where the file is not a whole, undamaged checkpoint of this version; its tensors are read one at a time.
+// Verifies a checkpoint, reading one tensor at a time. Throws if the file is damaged, is no checkpoint, or has another
+// version.
 void check_checkpoint(const SafetensorsFile& file);
 
-// Where the one before the last is kept: `<path>.previous`, beside the file itself where `path` is a symbolic link.
+// The path under which the previous checkpoint is kept: `<path>.previous`. If `path` is a symbolic link, this file is
+// next to the file that the link points to.
 std::string previous_checkpoint(const std::string& path);
-// Throws (io) if the file of that name is no checkpoint, because such a file is not replaced.
+// Throws (io) if there is a file at previous_checkpoint(path) that is no checkpoint, because such a file is not
+// replaced.
 void check_previous_checkpoint(const std::string& path);
-// The file stays under that name too when save_checkpoint replaces it: call this before, if the file is known to be whole. A
-// hard link: on a file system without them only one checkpoint is kept. Throws as check_previous_checkpoint().
+// Keeps the current file as previous_checkpoint(path), by a hard link. Call it before save_checkpoint(), if the file is
+// known to be undamaged. Does nothing on a file system without hard links. Throws what check_previous_checkpoint()
+// throws.
 void keep_previous_checkpoint(const std::string& path);
 
 struct NewestCheckpoint {
   Checkpoint checkpoint;
-  std::string path;  // where it was read from
+  std::string path;  // the file that was read
 };
-// The checkpoint at `path`, or where that file is damaged the one before. Throws what is wrong with
-// `path` where neither can be used.
+// The checkpoint at `path`; if that file is damaged, the previous checkpoint. If both are unusable, throws the error
+// for `path`.
 NewestCheckpoint load_newest_checkpoint(const std::string& path);
-// The checkpoint that a training goes on from: the file, or where that is damaged the one before it; none where `path` is
-// empty or there is no file. Throws what load_newest_checkpoint() does, and where the file is gone but the one before it is
-// there: a training that began anew would overwrite that.
+// The checkpoint to resume training from: load_newest_checkpoint(path). Empty if `path` is empty or there is no
+// file. Throws if the file is missing but a previous checkpoint exists, because a new training would overwrite it.
 std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path);
 
-// Whether a safetensors file with these metadata calls itself a checkpoint.
+// True if the metadata of a safetensors file mark it as a checkpoint.
 bool is_checkpoint(const Metadata& metadata);
 
-// Numbers as texts that give back the same bits: decimal for integers, hexadecimal for doubles ("1.8p+1").
+// A number as text that reads back with the same bits: hexadecimal ("1.8p+1").
 std::string exact(double number);
-// The number under `name`. Throw where it is missing or is not a number of that kind.
+// The value under `name`. These throw if it is missing or is not a number of that kind.
 int64_t integer_at(const Metadata& values, std::string_view name);
 double number_at(const Metadata& values, std::string_view name);
 const std::string& text_at(const Metadata& values, std::string_view name);

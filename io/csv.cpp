@@ -17,7 +17,7 @@ constexpr int64_t kCsvPiece = 1 << 20;
 
 using Cells = std::vector<std::string>;
 
-// The lines of a file, which it reads piece by piece.
+// The lines of a file. The file is read in pieces.
 class CsvLines {
  public:
   explicit CsvLines(const Bytes& file) : file_(file) {}
@@ -43,7 +43,7 @@ class CsvLines {
     if (number_ == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // a byte order mark
     return true;
   }
-  int64_t number() const { return number_; }  // of the line, from 1
+  int64_t number() const { return number_; }  // number of the current line, from 1
 
  private:
   const Bytes& file_;
@@ -52,7 +52,7 @@ class CsvLines {
   int64_t read_ = 0, number_ = 0;
 };
 
-// Without the spaces and tabs around it that do not separate cells.
+// Removes spaces and tabs at both ends, unless that character is the separator.
 std::string_view trimmed(std::string_view s, char separator) {
   const auto is_blank = [&](char c) { return (c == ' ' || c == '\t') && c != separator; };
   while (!s.empty() && is_blank(s.front())) s.remove_prefix(1);
@@ -96,7 +96,7 @@ bool read_cell(std::string_view cell, double& value) {
   return cell.empty() || read_number(cell, value);
 }
 
-// An empty cell of the header is no name.
+// Throws if two columns have the same name. Empty header cells are not names.
 void check_names_differ(const Cells& columns) {
   std::map<std::string_view, size_t> places;
   for (size_t i = 0; i < columns.size(); ++i) {

@@ -30,7 +30,7 @@ constexpr std::array<uint32_t, 256> kTable = [] {
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-// The bytes of a number, the least first.
+// The bytes of a number, little-endian.
 template <class T> std::string fixed(T value) {
   std::string bytes;
   for (size_t i = 0; i < sizeof value; ++i) bytes += static_cast<char>(value >> (8 * i));
@@ -43,7 +43,7 @@ std::string varint(uint64_t n) {
   return bytes + static_cast<char>(n);
 }
 
-// Fields of a message by number: whole numbers, numbers of 8 and 4 bytes, words or messages.
+// Encoded protobuf fields: varints (whole), f64 and f32 (number), and length-delimited strings or messages (within).
 std::string key(int field, int wire) { return varint(static_cast<uint64_t>(field) << 3 | static_cast<uint64_t>(wire)); }
 std::string whole(int field, int64_t n) { return key(field, 0) + varint(static_cast<uint64_t>(n)); }
 std::string number(int field, double x) { return key(field, 1) + fixed(std::bit_cast<uint64_t>(x)); }
@@ -59,7 +59,7 @@ std::string numbers(int field, const std::vector<double>& values) {
   return within(field, packed);
 }
 
-// On the host, row-major.
+// A row-major copy on the CPU.
 Tensor on_host(const Tensor& x, DType dtype) {
   const Tensor host = empty(x.shape(), {dtype});
   copy_into(host, x);
@@ -73,7 +73,7 @@ std::vector<double> finite_entries(const Tensor& x) {
   return finite;
 }
 
-// [height, width, channels] of u8.
+// Pixels [height, width, channels], u8.
 Tensor pixels_of(const Tensor& picture) {
   const Dims& shape = picture.shape();
   const bool fits = shape.rank == 3 && picture.numel() > 0 && (shape.v[2] == 1 || shape.v[2] == 3);
@@ -116,10 +116,10 @@ uint32_t crc32c(std::string_view bytes) {
 uint32_t masked_crc32c(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xa282ead8u; }
 
 EventFile::EventFile(const std::string& folder, int64_t first) {
-  std::error_code ignored;  // a file says what is wrong
+  std::error_code ignored;  // opening the file reports the error
   std::filesystem::create_directories(folder, ignored);
   const double seconds = now();
-  for (int n = 0; !file_ && n < 1000; ++n) {  // TensorBoard takes the files by name
+  for (int n = 0; !file_ && n < 1000; ++n) {  // TensorBoard reads the files in the order of their names
     path_ = text(folder, printed("/events.out.tfevents.%010.0f.isonorm.%03d", seconds, n));
     file_ = std::fopen(path_.c_str(), "wbxe");
     if (!file_ && errno != EEXIST) break;

@@ -1,4 +1,4 @@
-// Files that ask for more memory than there is.
+// Protection against files that claim more data than the machine has memory.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace isonorm::io {
 
-// Throws (invalid), naming `what`, where its bytes are more than this machine's memory: a sparse file of any size takes no
-// room on a disk.
+// Throws (invalid), naming `what`, if `bytes` is more than this machine's memory. The file's size is no protection: a
+// sparse file takes no room on the disk.
 void check_fits(int64_t bytes, std::string_view what);
 
 }  // namespace isonorm::io

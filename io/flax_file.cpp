@@ -12,12 +12,12 @@ namespace isonorm::io {
 namespace {
 
 constexpr int kDepth = 32;
-constexpr int64_t kKeysLimit = int64_t{1} << 26;  // bytes of all paths, and of what is held of each beside it
+constexpr int64_t kKeysLimit = int64_t{1} << 26;  // bytes of all keys and paths, with kHeld bytes of overhead for each
 constexpr int64_t kHeld = 128;
 constexpr std::string_view kChunked = "__msgpack_chunked_array__";
 
 constexpr struct {
-  std::string_view name;  // of NumPy
+  std::string_view name;  // NumPy's name
   DType dtype;
   std::string_view foreign = {};
 } kFlaxTypes[] = {{"float32", DType::f32},     {"float64", DType::f64},      {"bfloat16", DType::bf16},
@@ -30,11 +30,11 @@ enum class Kind { number, truth, text, bytes, list, map, extension, other };
 constexpr const char* kKindNames[] = {"a number", "a truth value", "a string",     "bytes",
                                       "a list",   "a map",         "an extension", "another value"};
 
-// What a value begins with.
+// The first bytes of a value, decoded.
 struct Head {
   Kind kind = Kind::other;
-  uint64_t n = 0;          // the number, or how much is in the value
-  uint64_t extension = 0;  // its type
+  uint64_t n = 0;          // the number itself, or the size of the value
+  uint64_t extension = 0;  // type code of an extension
 };
 
 class TreeReader {
@@ -68,7 +68,7 @@ class TreeReader {
           " bytes");
   }
 
-  // Negative and real numbers and nil are none that such a file has.
+  // Negative numbers, floats and nil are Kind::other: these files have none.
   Head head() {
     const uint8_t b = byte();
     const auto sized = [&](Kind kind, int first) { return Head{kind, number(1 << (b - first))}; };
@@ -92,7 +92,7 @@ class TreeReader {
     extension.extension = number(1);
     return extension;
   }
-  // The same of a value of a kind: how much is in it.
+  // Reads a head that must be of `kind`, and returns its size or number.
   uint64_t expected(Kind kind, const char* what) {
     const int64_t at = at_;
     const Head h = head();
@@ -114,7 +114,7 @@ class TreeReader {
     check(held_ <= kKeysLimit, "flax: byte ", at_, ": keys and paths take more than ", kKeysLimit, " bytes");
   }
 
-  // The values of `n` keys; of an array in chunks it is one value.
+  // Reads a map of `n` keys. A map that describes an array in chunks becomes one tensor.
   void read_map(const std::string& path, uint64_t n, int depth) {
     check(depth <= kDepth, "flax: byte ", at_, ": maps are nested deeper than ", kDepth);
     for (uint64_t i = 0; i < n; ++i) {
@@ -149,7 +149,7 @@ class TreeReader {
     check(rank <= kMaxRank, "flax: byte ", at_, ": ", rank, " dimensions, expected at most ", kMaxRank);
   }
 
-  // Shape, dtype and bytes of an array; the shape is the array's own.
+  // Reads the shape, dtype and byte range of an array. For foreign dtypes the shape has no axis of bytes yet.
   TensorEntry array(const Head& h, const std::string& name) {
     const std::string shown = text(Shown{name});
     const Scope scope(shown);
@@ -210,7 +210,7 @@ class TreeReader {
     add_entry(std::move(whole));
   }
 
-  // Elements that are held as bytes lie along one axis more.
+  // Appends an axis of bytes to the shape if elements are held as several bytes.
   void add_entry(TensorEntry e) {
     if (const int64_t parts = element_size(e); !e.foreign.empty() && parts > 1) {
       check(e.shape.rank < kMaxRank, "flax: ", Shown{e.name}, " of ", e.foreign, " has ", kMaxRank,

@@ -9,7 +9,7 @@
 namespace isonorm::io {
 namespace {
 
-// E4M3 has no infinity; NaN has all bits set but the sign.
+// E4M3 has no infinity. NaN is the value with all bits but the sign set.
 float of_e4m3(uint8_t b) {
   const int exponent = b >> 3 & 15, fraction = b & 7;
   if ((b & 127) == 127) return std::numeric_limits<float>::quiet_NaN();
@@ -35,8 +35,8 @@ struct ForeignNumbers {
   std::string_view type;
   int bytes;
   DType dtype;
-  bool negative = false;             // integers of two's complement
-  float (*real)(uint8_t) = nullptr;  // of floats
+  bool negative = false;             // two's complement integers
+  float (*real)(uint8_t) = nullptr;  // conversion, for float types
 };
 constexpr ForeignNumbers kForeignNumbers[] = {{"BOOL", 1, DType::i64},
                                               {"I8", 1, DType::i64, true},

@@ -1,6 +1,6 @@
-// Numbers of safetensors files that no tensor dtype has, as numbers of a dtype that holds all of them. F16: half.h.
-// Source of the float formats: Micikevicius et al., FP8 Formats for Deep Learning (2209.05433), table 1; E8M0: OCP Microscaling
-// Formats 1.0, section 5.4.1.
+// Conversion of safetensors dtypes that Tensor lacks to a dtype that holds all of their values; F16 is in half.h.
+// Source: Micikevicius et al., FP8 Formats for Deep Learning (2209.05433), table 1; E8M0: OCP Microscaling Formats 1.0,
+// section 5.4.1.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ namespace isonorm::io {
 // All values are kept exactly.
 Tensor numbers_of(const Tensor& bytes, const std::string& type);
 
-// The same of a tensor that is there in outline only (lazy_state.h).
+// The same conversion for a tensor without data (lazy_state.h): gives the shape and dtype only.
 Tensor outline_of_numbers(const Tensor& bytes, const std::string& type);
 
 }  // namespace isonorm::io

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// A place in the text that tells how far it came.
+// An input iterator that records how far the text was read.
 struct Place {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -33,7 +33,7 @@ class Events : public nlohmann::json_sax<json> {
   Events(std::string_view text, JsonValue value) : text_(text), reached_(text.data()), next_(std::move(value)) {}
 
   void read() {
-    const size_t zero = text_.find('\0');  // which the library takes for the end
+    const size_t zero = text_.find('\0');  // nlohmann::json would stop there
     if (zero != text_.npos) fail(zero, "expected no byte 0");
     const CNumbers in_c_locale;
     json::sax_parse(Place{reached_, &reached_}, Place{text_.data() + text_.size(), nullptr}, this);
@@ -80,7 +80,7 @@ class Events : public nlohmann::json_sax<json> {
     if (!open_.empty() && open_.back().element) next_ = open_.back().element();
   }
   bool number(double x, std::string_view found) { return take(&JsonValue::number, found)(x), true; }
-  // The function that takes the value whose beginning was read.
+  // Consumes the beginning of a value and returns the caller's function for its kind.
   template <class F> F& take(F JsonValue::*kind, std::string_view found) { return begin(), expect(kind, found); }
   template <class F> F& expect(F JsonValue::*kind, std::string_view found) {
     if (kind == nullptr || !(next_.*kind)) {
@@ -101,7 +101,7 @@ class Events : public nlohmann::json_sax<json> {
   std::string_view text_;
   const char* reached_;
   JsonValue next_;               // what the next value may be
-  std::vector<JsonValue> open_;  // the objects and lists that hold it
+  std::vector<JsonValue> open_;  // the enclosing objects and lists
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// JSON from outside whose shape is known: no value is built that nobody asked for, and nothing nests deeper than what is
-// asked for.
+// Reads JSON of an expected shape from untrusted text. No document is built: the caller's functions receive the values.
+// Nesting is limited to the levels that the caller expects.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@
 
 namespace isonorm::io {
 
-// What a value may be: each function that is set takes one kind of it.
+// The kinds of value that are accepted: one for each function that is set.
 struct JsonValue {
   std::function<void(const std::string&)> string = {};           // as UTF-8, escapes resolved
   std::function<void(int64_t)> integer = {};                     // a whole number in [0, 2^63)
-  std::function<void(double)> number = {};                       // any number; an integer where that is not set
+  std::function<void(double)> number = {};                       // any number; integers too, unless `integer` is set
   std::function<void(bool)> flag = {};                           // true or false
-  std::function<JsonValue(const std::string& key)> member = {};  // of an object: what this member may be
-  std::function<JsonValue()> element = {};                       // of a list: what the next one may be
-  std::function<void()> end = {};                                // of an object or list
+  std::function<JsonValue(const std::string& key)> member = {};  // an object: returns what this member may be
+  std::function<JsonValue()> element = {};                       // a list: returns what the next element may be
+  std::function<void()> end = {};                                // called at the end of an object or list
   std::function<void()> null = {};
 };
 
-// Reads a text that holds `value`. Throws "json: byte 17: expected '{', found a string" where it holds something else;
-// the place is how far the text was read. Source: RFC 8259.
+// Reads a text that holds one `value`. Throws "json: byte 17: expected '{', found a string" on anything else; the byte
+// tells how far the text was read. Source: RFC 8259.
 void read_json(std::string_view text, JsonValue value);
 
-// `s` in quotes with what JSON requires escaped. Throws where it is not UTF-8, naming `what`.
+// Appends `s` to `to` as a JSON string, quoted and escaped. Throws, naming `what`, if `s` is not UTF-8.
 void append_json_string(std::string& to, std::string_view s, const char* what);
 
 }  // namespace isonorm::io

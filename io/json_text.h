@@ -1,4 +1,4 @@
-// Internal: JSON as all results write it, and as what comes from outside is read.
+// Internal: how results are written as JSON, and how untrusted JSON is read.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,19 @@
 
 namespace isonorm {
 
-using json = nlohmann::ordered_json;  // keys in the order in which they are written here
+using json = nlohmann::ordered_json;  // keys keep the order of insertion
 
-// Text that is not UTF-8 (a path may be anything) is written with replacement characters instead of being refused.
+// Replaces bytes that are not UTF-8 (a path may hold any) by replacement characters instead of refusing them.
 inline std::string dump(const json& value, int indent = -1) {
   return value.dump(indent, ' ', false, json::error_handler_t::replace);
 }
 
-// Deepest JSON that is read; a log's own has three levels. What copies, compares or writes a value calls itself once a
-// level.
+// Maximum depth of JSON that is read. Our logs have three levels. The limit bounds recursion: copying, comparing and
+// writing a value recurse once per level.
 inline constexpr int kJsonDepth = 32;
 
-// The value that a text from outside holds; discarded (is_discarded()) where it is no JSON or deeper than kJsonDepth.
+// Parses untrusted text. The result is discarded (is_discarded()) if the text is not JSON or is nested deeper than
+// kJsonDepth.
 inline json parsed(std::string_view text) {
   struct TooDeep {};
   const auto shallow = [](int depth, json::parse_event_t, json&) {
@@ -37,7 +38,7 @@ inline json parsed(std::string_view text) {
   }
 }
 
-// The whole number that a value from outside is; nothing if it is another value or beyond int64_t.
+// The value as an integer. Empty if it is not a whole number or does not fit int64_t.
 inline std::optional<int64_t> whole_number(const json& value) {
   if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX)) return {};
   return value.get<int64_t>();

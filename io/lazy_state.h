@@ -1,4 +1,5 @@
-// A checkpoint whose tensors are read, or made, when they are asked for: of a large file one is in memory at a time.
+// A checkpoint whose tensors are read or computed on demand, so that only one tensor of a large file is in memory at a
+// time.
 #pragma once
 
 #include <functional>
@@ -14,17 +15,17 @@ struct LazyState {
   LazyState() = default;
   LazyState(TensorMap names, std::function<Tensor(const std::string&)> reader)
       : outline(std::move(names)), read(std::move(reader)) {}
-  // One that is in memory.
+  // Wraps tensors that are in memory.
   LazyState(const TensorMap& held) : outline(held), read([held](const std::string& name) { return held.at(name); }) {}
 
-  TensorMap outline;  // every tensor's name, dtype and shape in order; its elements mean nothing
+  TensorMap outline;  // name, dtype and shape of every tensor, in order; the elements mean nothing
   std::function<Tensor(const std::string& name)> read;
-  std::set<std::string> half = {};  // tensors of f32 whose numbers are F16's (number_format.h)
+  std::set<std::string> half = {};  // names of the f32 tensors whose numbers are all F16 (number_format.h)
 
   NumberFormat format(const std::string& name) const { return {outline.at(name).dtype(), half.contains(name)}; }
 };
 
-// A tensor that takes no memory: its elements are one zero.
+// A tensor that takes no memory: all its elements are the same zero.
 inline Tensor outline(const Dims& shape, DType dtype) {
   Dims strides;
   for (int i = 0; i < shape.rank; ++i) strides.push_back(0);

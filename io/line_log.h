@@ -1,4 +1,4 @@
-// A log as a file: it grows by lines while work goes on, and belongs to one process.
+// A log file that grows line by line and belongs to one process.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,21 @@
 
 namespace isonorm::io {
 
-// A file that grows by whole lines, each on the disk's side of the program before the next step.
+// A file that grows by whole lines. Each line is flushed before write() returns.
 class LineLog {
  public:
-  // Opens the file, for itself alone, and changes nothing yet; an empty name is no file. Throws Error (io) where that
-  // fails or another process is writing the log; Error where what is there does not begin with `begin`.
+  // Opens the file and locks it; changes nothing yet. An empty path opens nothing. Throws Error (io) if opening fails
+  // or another process is writing the log. Throws Error if the file exists and its content does not begin with `begin`.
   LineLog(const std::string& path, std::string_view begin);
   ~LineLog();
   LineLog(const LineLog&) = delete;
   LineLog& operator=(const LineLog&) = delete;
 
   bool open() const { return file_ != nullptr; }
-  // Leaves the first `bytes` of what is there, with the end of the last line; to be called once, before the first
-  // write. Devices, pipes and files that this process has open (/dev/stdout) are written as they are.
+  // Truncates the file to its first `bytes` bytes and completes the last line with a newline. Call it once, before the
+  // first write. Devices, pipes and files that this process has open (/dev/stdout) are left as they are.
   void keep(int64_t bytes);
-  void write(const std::string& line);  // with its newline; throws Error (io)
+  void write(const std::string& line);  // `line` includes its newline; throws Error (io)
 
  private:
   std::string path_;

@@ -14,7 +14,7 @@
 namespace isonorm {
 namespace {
 
-// Throws if the file has numbers that become none of ours.
+// Throws if a tensor has a dtype that cannot be converted, or if the tensors do not fit into memory.
 template <class File> void check_numbers(const File& file) {
   const Scope scope(file.name());
   int64_t bytes = 0;

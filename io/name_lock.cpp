@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kBegin = "isonorm: ";
 
-// The first bytes of it.
+// The first bytes of the file.
 std::string content(int fd) {
   char bytes[200];
   return {bytes, static_cast<size_t>(std::max<ssize_t>(0, pread(fd, bytes, sizeof bytes, 0)))};
@@ -30,7 +30,7 @@ std::string this_process() {
   return text("process ", getpid(), " on ", host);
 }
 
-// Whether the file that is open is the one of that name.
+// True if the open file is the file that `path` names now.
 bool named(int fd, const std::string& path) {
   struct stat open {
   }, there{};
@@ -52,7 +52,7 @@ NameLock::NameLock(const std::string& path) {
     fd_ = open(name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     check_io(fd_ >= 0, name, ": cannot be written: ", std::strerror(errno));
     free = flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-    if (!free || named(fd_, name)) break;  // else whoever had it has removed it before it was locked here
+    if (!free || named(fd_, name)) break;  // otherwise its owner removed the file before it was locked here
   }
   const std::string said = content(fd_);
   const bool ours = said.empty() || said.starts_with(kBegin);
@@ -62,7 +62,7 @@ NameLock::NameLock(const std::string& path) {
     return;
   }
   const int reason = errno;
-  close(fd_);  // no destructor will
+  close(fd_);  // a constructor that throws runs no destructor
   check_io(ours, name, ": is in the way: it is no lock");
   const std::string holder = said.substr(std::min(said.size(), kBegin.size()), said.find('\n') - kBegin.size());
   check_io(free, path, ": ", holder.empty() ? "another process" : printable(holder), " is writing it");

@@ -6,11 +6,11 @@
 
 namespace isonorm::io {
 
-// x rounded to f32. Throws "what is 1e+39, which is inf in f32" if x is finite and f32 has no such number, or if x is not 0
-// and rounds to 0.
+// x rounded to f32. Throws "what is 1e+39, which is inf in f32" if a finite x overflows, or if an x other than 0 rounds
+// to 0.
 float narrowed_to_f32(double x, std::string_view what);
 
-// x itself. Throws "what is 4294967304, expected 0 to 4294967295" if it is outside.
+// x itself. Throws "what is 4294967304, expected 0 to 4294967295" if x is outside this range.
 uint32_t narrowed_to_u32(int64_t x, std::string_view what);
 
 }  // namespace isonorm::io

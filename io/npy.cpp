@@ -13,7 +13,7 @@ namespace isonorm {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr int64_t kHeaderLimit = 1 << 16;  // NumPy's own are below 200 bytes
+constexpr int64_t kHeaderLimit = 1 << 16;  // headers written by NumPy are below 200 bytes
 
 constexpr struct {
   std::string_view descr;
@@ -22,7 +22,7 @@ constexpr struct {
 
 struct Header {
   DType dtype = DType::f32;
-  bool fortran = false;  // the first axis is the fastest
+  bool fortran = false;  // column-major: the first axis varies fastest
   Dims shape;
 };
 
@@ -41,7 +41,7 @@ class HeaderReader {
       expect("}");
       break;
     }
-    accept("");  // white space
+    accept("");  // skips white space
     check(at_ == text_.size(), "npy: the header goes on after its end, at byte ", at_);
     check(descr_ && order_ && shape_, "npy: the header has no ",
           !descr_   ? "descr"
@@ -170,7 +170,7 @@ void save_npy(const std::string& path, const Tensor& tensor) {
   for (int64_t s : tensor.shape()) shape += text(shape.empty() ? "" : " ", s, ",");
   if (tensor.rank() > 1) shape.pop_back();
   std::string header = text("{'descr': '", descr, "', 'fortran_order': False, 'shape': (", shape, "), }");
-  header.append(63 - (10 + header.size()) % 64, ' ');  // the data begin at a multiple of 64
+  header.append(63 - (10 + header.size()) % 64, ' ');  // the data begin at a multiple of 64 bytes
   header += '\n';
   std::string head(kMagic);
   head += {'\1', '\0', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};

@@ -24,7 +24,7 @@ TensorMap load_npz(const std::string& path) { return load_npz(open_bytes(path));
 bool is_zip(const Bytes& file) {
   uint8_t head[4] = {};
   file.read(0, head, std::min<int64_t>(file.size, 4));
-  // The latter: of an archive without members.
+  // PK\5\6 begins an archive without members.
   return std::memcmp(head, "PK\3\4", 4) == 0 || std::memcmp(head, "PK\5\6", 4) == 0;
 }
 

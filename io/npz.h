@@ -8,13 +8,13 @@
 
 namespace isonorm {
 
-// The arrays of an archive in the order of its directory, on the CPU, named as its members without ".npy"; members are
-// stored or deflated (numpy.savez, numpy.savez_compressed). Throws (invalid), naming the file, where it is no such archive
-// (zip.h), on members that are no .npy (npy.h), and on names that occur twice.
+// The arrays of an archive in the order of its directory, on the CPU. A name is the member's without ".npy". Members
+// are stored or deflated (numpy.savez, numpy.savez_compressed). Throws (invalid), naming the file, if it is not a zip
+// archive (zip.h), if a member is not an .npy file (npy.h), and if a name occurs twice.
 TensorMap load_npz(const std::string& path);
 TensorMap load_npz(const Bytes& file);
 
-// Whether a file begins as a zip archive does.
+// True if the file begins like a zip archive.
 bool is_zip(const Bytes& file);
 
 }  // namespace isonorm

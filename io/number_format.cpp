@@ -6,20 +6,21 @@
 namespace isonorm {
 namespace {
 
-// Beyond the largest number and half of its step it is infinity.
+// x rounded to F16: to infinity from half a step beyond the largest number on.
 float nearest_half(double x) {
   const double size = std::abs(x);
   if (!(size < 65520)) return static_cast<float>(size >= 65520 ? std::copysign(INFINITY, x) : x);
-  // A double 2^42 times x's binade, that of the smallest normal number at least, has the step of F16 there.
+  // The spacing of doubles at `ruler` is the spacing of F16 numbers at x, because ruler is 2^42 times x's binade (at
+  // least the smallest normal one). Adding and subtracting it rounds x to that spacing.
   const uint64_t binade = std::max(std::bit_cast<uint64_t>(size) >> 52, uint64_t{1023 - 14});
   const double ruler = std::bit_cast<double>((binade + 42) << 52);
   return static_cast<float>(std::copysign((size + ruler) - ruler, x));
 }
 
-// The largest number of a format of so many digits more.
+// The largest number of the format if it had `more` additional digits.
 double end_of(NumberFormat f, int more) { return std::ldexp(2 - std::ldexp(2.0, -f.digits() - more), f.highest() - 1); }
 
-// The first number of x that is finite and of at least this size; 0 where there is none.
+// The first finite entry of x whose size is at least `size`; 0 if there is none.
 double first_from(const Tensor& x, double size) {
   return visit_floating(x.dtype(), "round", [&]<class T>() {
     const T* from = x.data<T>();
@@ -64,7 +65,7 @@ double largest_number(NumberFormat f) { return end_of(f, 0); }
 Tensor rounded(const Tensor& x, NumberFormat f, const std::string& name) {
   if (!f.half && f.dtype == x.dtype()) return detach(x);
   const Tensor packed = detached::contiguous(x);
-  const double beyond = first_from(packed, end_of(f, 1));  // half a step behind the last, which is rounded to infinity
+  const double beyond = first_from(packed, end_of(f, 1));  // the first number that rounds to infinity
   check(beyond == 0, "'", name, "' holds ", beyond, ", which does not fit ", name_of(f), ": its largest number is ",
         largest_number(f));
   return f.half ? in_half(packed) : detached::to(packed, f.dtype);

@@ -1,5 +1,6 @@
-// How a file stores floating numbers: in the format of a dtype, or in F16 (binary16), which no tensor has: its numbers are
-// held in f32, which has all of them. Source: IEEE 754-2019, 3.3 and 4.3.1.
+// The floating formats of files: each floating dtype, and F16 (binary16). Tensor has no F16: the numbers are held in
+// f32, which represents them all.
+// Source: IEEE 754-2019, 3.3 and 4.3.1.
 #pragma once
 
 #include <algorithm>
@@ -18,9 +19,10 @@ struct NumberFormat {
   NumberFormat(DType dtype, bool half = false) : dtype(dtype), half(half) {}
 
   DType dtype;  // of the tensor that holds the numbers
-  bool half;    // they are those of F16
+  bool half;    // the numbers are all representable in F16
 
-  // Binary digits of a number, and the exponents of the smallest normal and the largest one, as std::frexp has them.
+  // The number of significant bits, and the exponents of the smallest normal and the largest number, as std::frexp
+  // counts them.
   int digits() const { return half ? 11 : dtype == DType::f64 ? 53 : dtype == DType::f32 ? 24 : 8; }
   int lowest() const { return half ? -13 : dtype == DType::f64 ? -1021 : -125; }
   int highest() const { return half ? 16 : dtype == DType::f64 ? 1024 : 128; }
@@ -28,7 +30,7 @@ struct NumberFormat {
   bool operator==(const NumberFormat&) const = default;
 };
 
-// The distance between neighbouring numbers of a format in the binade of x.
+// The distance between neighbouring numbers of a format, in the binade of x.
 class Steps {
  public:
   explicit Steps(NumberFormat format) : digits_(format.digits()), lowest_(format.lowest()) {}
@@ -43,22 +45,22 @@ class Steps {
   int digits_, lowest_;
 };
 
-// All that files hold, by name.
+// The names of all formats that files may have.
 inline constexpr std::array<const char*, 4> kFormatNames = {"f32", "f64", "bf16", "f16"};
-// Nothing where the name is none of these.
+// Empty if no format has this name.
 std::optional<NumberFormat> format_named(const std::string& name);
 const char* name_of(NumberFormat format);
 
-// Distance from 1 to the next larger number; 2^-10 of F16. Throws for integers.
+// Distance from 1 to the next larger number; 2^-10 for F16. Throws for integers.
 double epsilon(NumberFormat format);
 NumberFormat coarser(NumberFormat a, NumberFormat b);
-// The distance between subnormal numbers: no rounding is finer.
+// The distance between subnormal numbers, the finest step of the format.
 double smallest_step(NumberFormat format);
-// The largest number; of F16 65504.
+// The largest number; 65504 for F16.
 double largest_number(NumberFormat format);
 
-// Each number of x, of a floating dtype, rounded once to nearest, ties to even; infinity and NaN stay. Throws, naming the
-// tensor, the number and the largest one of the format, where a number is beyond it.
+// Rounds each number of x (a floating dtype) once to nearest, ties to even. Infinity and NaN stay. Throws, naming the
+// tensor, the number and the format's largest number, if a finite number would overflow.
 Tensor rounded(const Tensor& x, NumberFormat format, const std::string& name);
 
 }  // namespace isonorm

@@ -10,14 +10,14 @@
 namespace isonorm::io {
 namespace {
 
-constexpr size_t kMost = size_t{1} << 21;  // values of a kind that are held; of 100,000 tensors there are half as many
+constexpr size_t kMost = size_t{1} << 21;  // limit for each kind of value; 100,000 tensors need about half of it
 constexpr int kProtocols = 5;
 
 enum class Calls { dict, tensor, parameter, storage };
 struct Global {
   std::string_view name;
   Calls calls;
-  DType dtype = DType::u8;  // of a storage; those that are none of ours are held as bytes
+  DType dtype = DType::u8;  // of a storage; u8 if Tensor lacks the dtype
   std::string_view foreign = {};
 };
 constexpr Global kGlobals[] = {{"collections.OrderedDict", Calls::dict},
@@ -34,20 +34,20 @@ constexpr Global kGlobals[] = {{"collections.OrderedDict", Calls::dict},
                                {"torch.CharStorage", Calls::storage, DType::u8, "I8"},
                                {"torch.BoolStorage", Calls::storage, DType::u8, "BOOL"}};
 
-// Values refer to the text and to what the machine holds, so none of them is deep, and nothing calls itself.
+// Values refer to the text or to the machine's vectors by position, so no value nests and nothing recurses.
 struct None {};
 using Text = std::string_view;
 struct Tuple {
-  size_t begin = 0, size = 0;  // its values
+  size_t begin = 0, size = 0;  // range in items_
 };
 struct Dict {
-  size_t number = 0;  // that its entries have
+  size_t number = 0;  // which entries belong to it: Entry::dict
 };
 struct Storage {
-  Tuple said;  // "storage", its type, key, device and size
+  Tuple said;  // a tuple: "storage", type, key, device, size
 };
 struct View {
-  Tuple said;  // storage, offset, shape, strides, whether it needs a gradient, hooks
+  Tuple said;  // a tuple: storage, offset, shape, strides, requires_grad, hooks
 };
 using Value = std::variant<None, bool, int64_t, Text, Tuple, Dict, const Global*, Storage, View>;
 constexpr const char* kKinds[] = {"None",   "a truth value", "a number",  "a string", "a tuple",
@@ -92,7 +92,7 @@ class Machine {
   uint64_t number(int n) {
     return little_endian(reinterpret_cast<const uint8_t*>(bytes(static_cast<uint64_t>(n)).data()), n);
   }
-  // Two's complement.
+  // A little-endian integer of n bytes in two's complement.
   int64_t integer(int n) {
     check(n <= 8, "pickle: byte ", at_, ": a number of ", n, " bytes, expected at most 8");
     const int unused = 64 - 8 * n;
@@ -118,7 +118,7 @@ class Machine {
     to.push_back(std::forward<T>(value));
   }
   void push(Value v) { add(stack_, v); }
-  // Values behind the last mark alone.
+  // Pops a value above the last mark.
   Value pop() {
     check(stack_.size() > (marks_.empty() ? 0 : marks_.back()), "pickle: byte ", at_, ": a value is missing");
     const Value v = stack_.back();
@@ -153,7 +153,7 @@ class Machine {
           " is refused, as all but those of plain tensors are; nothing was run");
   }
 
-  // Entries that the stack has from `begin` on, for the dict below them.
+  // Moves the key-value pairs from `begin` to the top of the stack into the dict below them.
   void set_items(size_t begin) {
     check((stack_.size() - begin) % 2 == 0, "pickle: byte ", at_, ": a key without a value");
     check(begin > (marks_.empty() ? 0 : marks_.back()), "pickle: byte ", at_, ": a dict is missing");
@@ -228,7 +228,7 @@ class Machine {
     return t;
   }
 
-  // One opcode; false after the last. Names as pickletools has them.
+  // Executes one opcode; false after STOP. Opcode names are those of pickletools.
   bool step() {
     const size_t place = at_;
     const auto opcode = static_cast<uint8_t>(number(1));
@@ -237,7 +237,7 @@ class Machine {
         if (const auto n = number(1); n > kProtocols)
           check(false, "pickle: protocol ", n, ", expected at most ", kProtocols);
         return true;
-      case 0x95:  // FRAME, whose length says nothing new
+      case 0x95:  // FRAME: its length is not needed
         return number(8), true;
       case '.':  // STOP
         return false;
@@ -297,7 +297,7 @@ class Machine {
         return load_storage(), true;
       case 'R':  // REDUCE
         return reduce(), true;
-      case 'b':  // BUILD: attributes of a dict, which are no tensors
+      case 'b':  // BUILD: attributes of a dict, which hold no tensors
         pop<Dict>("attributes");
         return push(pop<Dict>("what has attributes")), true;
     }
@@ -308,9 +308,9 @@ class Machine {
 
   Text text_;
   size_t at_ = 0, dicts_ = 0;
-  std::vector<Value> stack_, memo_, items_;  // items_: of all tuples
-  std::vector<size_t> marks_;                // how many values lay below each
-  std::vector<Entry> entries_;               // of all dicts
+  std::vector<Value> stack_, memo_, items_;  // items_: the values of all tuples
+  std::vector<size_t> marks_;                // size of the stack at each mark
+  std::vector<Entry> entries_;               // entries of all dicts
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kDigits = 16;  // of a temporary file's name
+constexpr size_t kDigits = 16;  // random digits in a temporary file's name
 
 std::string folder_of(const std::string& path) {
   const std::string folder = fs::path(path).parent_path().string();
@@ -37,8 +37,8 @@ std::string temporary_name(const std::string& path) {
   return prefix_of(path) + printed("%0*x", kDigits, number);
 }
 
-// Takes the lock that says that somebody writes the file, which this one keeps as long as it is open. Where the file
-// system has no locks nothing is removed, so none is needed.
+// Takes a writer's lock on its file; closing the descriptor frees it. On a file system without locks nothing is ever
+// removed, so no lock is needed.
 bool lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0; }
 
 bool is_temporary(const std::string& prefix, std::string_view name) {
@@ -46,7 +46,7 @@ bool is_temporary(const std::string& prefix, std::string_view name) {
          name.find_first_not_of("0123456789abcdef", prefix.size()) == name.npos;
 }
 
-// Removes what dead processes left of replacements of `path`. Best effort: what cannot be removed does no harm.
+// Removes temporary files that dead processes left for `path`. Best effort: a file that cannot be removed does no harm.
 void remove_stale(const std::string& path) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(folder_of(path).c_str()), &closedir);
   if (!folder) return;
@@ -60,7 +60,8 @@ void remove_stale(const std::string& path) {
   }
 }
 
-// Creates `name`, locked. Returns -1 where another process took it for a dead one's before it was locked.
+// Creates `name` and locks it. Returns -1 if another process took the file for a dead process's and removed it before
+// the lock.
 int create(const std::string& name) {
   const int fd = system_calls().open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   check_io(fd >= 0, "cannot create a file beside it: ", std::strerror(errno));
@@ -71,9 +72,9 @@ int create(const std::string& name) {
   return -1;
 }
 
-// Throws where this process may not write the file at `path`, a link or not, which is of this status, or may write it but
-// not give its name to another: in a folder where only owners may, and where another file system begins at the file (as
-// with one that a container was given).
+// Throws if this process may not write the file at `path` (perhaps a link), whose status is `file`, or may not replace
+// it. Two kinds of files may be writable but not replaceable: a file in a sticky folder, if neither file nor folder is
+// the user's own, and a file that is a mount point, as in a container.
 void check_replaceable(const std::string& path, const struct stat& file) {
   const bool writable = faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
   check_io(writable, "cannot be written: ", std::strerror(errno));
@@ -121,7 +122,7 @@ bool is_temporary_of(const std::string& path, const std::string& other) {
          fs::equivalent(folder_of(at.string()), folder_of(file.string()), none);
 }
 
-// What /proc/self/fd/1 leads to (and so /dev/stdout) is written to as it is, not replaced.
+// An open file, such as /dev/stdout (/proc/self/fd/1), is written in place, not replaced.
 bool is_open_file(const std::string& path) { return path.starts_with("/proc/") || path.starts_with("/dev/fd/"); }
 
 int descriptor_of(const std::string& path) {
@@ -158,7 +159,7 @@ Replacement::Replacement(const std::string& path) : given_(path), path_(followed
   const Scope scope(path_);
   struct stat status {};
   const bool there = stat(path.c_str(), &status) == 0;
-  // A link that leads to nothing yet is as good as none; one that the system refuses to follow is not followed.
+  // A link to a missing file counts as no file. A link that the system refuses to follow is an error.
   check_io(there || errno == ENOENT, "cannot be written: ", std::strerror(errno));
   check_io(!there || !S_ISDIR(status.st_mode), "is a folder");
   if (there && (!S_ISREG(status.st_mode) || is_open_file(path_))) {
@@ -169,11 +170,11 @@ Replacement::Replacement(const std::string& path) : given_(path), path_(followed
   if (there) check_replaceable(path, status);
   remove_stale(path_);
   while (fd_ < 0) fd_ = create(temporary_.emplace(temporary_name(path_)).path());
-  if (there) fchmod(fd_, status.st_mode & 07777);  // a private file stays one; where that fails the rest is as it was
+  if (there) fchmod(fd_, status.st_mode & 07777);  // a private file stays private; a failure is ignored
 }
 
 Replacement::~Replacement() {
-  temporary_.reset();  // before its lock ends with the descriptor
+  temporary_.reset();  // before closing the descriptor frees its lock
   if (fd_ >= 0) system_calls().close(fd_);
 }
 
@@ -202,27 +203,27 @@ void Replacement::rehearse(const std::string& path, int64_t bytes) {
   }
   const Replacement trial(path);
   if (!trial.temporary_ || fallocate(trial.fd_, 0, 0, bytes) == 0) return;
-  const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;  // else the file system cannot say
+  const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;  // else the file system cannot tell
   check_io(!full, path, ": there is no room for ", bytes, " bytes: ", std::strerror(errno));
 }
 
 void Replacement::commit() {
-  if (!temporary_) return;  // a device has it already
+  if (!temporary_) return;  // a device has the bytes already
   const Scope scope(path_);
   const SystemCalls& system = system_calls();
   const auto succeed = [](int status, const char* what) { check_io(status == 0, what, ": ", std::strerror(errno)); };
   succeed(system.fsync(fd_), "cannot write it to disk");
-  // Opened before the file has its name: where that fails, the old file stays.
+  // Opened before the rename: if this fails, the old file stays.
   const int folder = system.open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
   check_io(folder >= 0, "cannot open its folder: ", std::strerror(errno));
   const auto close = [&system](const int* fd) { system.close(*fd); };
   const std::unique_ptr<const int, decltype(close)> closed(&folder, close);
   struct stat made {};
   if (const auto& check = replacement_check(); check && fstat(fd_, &made) == 0) check(given_, made);
-  // The file stays open, and so locked, until it has its name; after fsync its close has nothing to write.
+  // The file stays open, and so locked, until the rename. After fsync its close has nothing to write.
   succeed(system.rename(temporary_->path().c_str(), path_.c_str()), "cannot give the new file its name");
   temporary_->finish();
-  // Some network file systems cannot fsync a folder and say EINVAL.
+  // Some network file systems cannot fsync a folder and return EINVAL.
   const int reason = system.fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
   check_io(reason == 0, "cannot write its folder to disk: ", std::strerror(reason));
 }

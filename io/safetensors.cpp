@@ -12,10 +12,10 @@
 namespace isonorm {
 namespace {
 
-constexpr int64_t kPrefix = 8;  // bytes of the header's length
+constexpr int64_t kPrefix = 8;  // size of the header's length
 constexpr const char *kFormat = "format", *kTorch = "pt";
 
-// What other programs write that is no safetensors file, by its first bytes; nothing where they say nothing.
+// Names the format of a file that is not safetensors, by its first bytes; null if they match no known format.
 const char* other_format(const uint8_t* first) {
   if (std::memcmp(first, "PK\3\4", 4) == 0) return "a zip archive, as torch.save writes";
   if (first[0] == 0x80 && first[1] <= 5) return "a Python pickle, as torch.save writes";
@@ -23,7 +23,7 @@ const char* other_format(const uint8_t* first) {
   return nullptr;
 }
 
-// Places in the order of falling element size. Returns the order of the places.
+// Assigns begin and end to the entries by decreasing element size. Returns the indices in that order.
 std::vector<size_t> place(std::vector<io::TensorEntry>& entries) {
   std::vector<size_t> order(entries.size());
   std::iota(order.begin(), order.end(), size_t{0});

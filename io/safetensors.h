@@ -1,6 +1,7 @@
-// The safetensors format: named tensors and a map of strings in one file. A reader believes nothing: names, types,
-// shapes and places of all tensors are checked against each other and against the size of the file before memory is
-// taken for the first. Source: https://github.com/huggingface/safetensors (README, section "Format").
+// The safetensors format: named tensors and a map of strings in one file. The reader trusts nothing: names, dtypes,
+// shapes and offsets of all tensors are checked against each other and against the size of the file before memory is
+// allocated.
+// Source: https://github.com/huggingface/safetensors (README, section "Format").
 //
 //   8 bytes   n, the length of the header, little-endian
 //   n bytes   JSON: {"__metadata__": {"key": "text"},
@@ -21,7 +22,7 @@ namespace isonorm {
 
 using Metadata = std::map<std::string, std::string>;
 
-// Longest header that is read or written (the limit of the format's own library).
+// Longest header that is read or written (the limit of the safetensors library).
 inline constexpr int64_t kSafetensorsHeaderLimit = 100'000'000;
 
 namespace io {
@@ -29,17 +30,17 @@ struct TensorEntry {
   std::string name;
   DType dtype = DType::f32;
   Dims shape;
-  int64_t begin = 0, end = 0;  // in bytes from the end of the header
-  // Its dtype in the file where that is none of ours (BOOL, F16, I32, ...): it is held as bytes then, as u8 with an
-  // axis more, last, where its elements are longer than one. Empty else.
+  int64_t begin = 0, end = 0;  // bytes after the header; in TorchFile and FlaxFile, bytes in the file
+  // The dtype in the file if Tensor lacks it (BOOL, F16, I32, ...), else empty. Such a tensor is held as u8, with an
+  // additional last axis if an element has more than one byte.
   std::string foreign = {};
 };
 }  // namespace io
 
-// A file whose tensors are read one at a time, when they are asked for.
+// A file whose tensors are read on demand, one at a time.
 class SafetensorsFile {
  public:
-  // Reads and checks the header, as load_safetensors does; dtypes that are none of ours are taken as bytes.
+  // Reads and checks the header, as load_safetensors() does. Dtypes that Tensor lacks are held as bytes.
   explicit SafetensorsFile(Bytes file);
   explicit SafetensorsFile(const std::string& path) : SafetensorsFile(open_bytes(path)) {}
 
@@ -47,14 +48,14 @@ class SafetensorsFile {
   const std::vector<io::TensorEntry>& entries() const { return entries_; }
   const Metadata& metadata() const { return metadata_; }
   bool is_torch() const;  // the metadata say "format": "pt", as PyTorch's libraries write
-  // Throws (invalid) where the tensor is larger than this machine's memory.
+  // Throws (invalid) if the tensor is larger than this machine's memory.
   Tensor read(const io::TensorEntry& entry) const;
-  // Throws (invalid) where all tensors together are: to be called before they are held at once.
+  // Throws (invalid) if all tensors together are larger than this machine's memory. Call it before loading them all.
   void check_fits() const;
 
  private:
   Bytes file_;
-  int64_t data_ = 0;  // where the elements begin
+  int64_t data_ = 0;  // offset of the elements
   std::vector<io::TensorEntry> entries_;
   Metadata metadata_;
 };
@@ -69,14 +70,14 @@ class SafetensorsFile {
 TensorMap load_safetensors(const std::string& path, Metadata* metadata = nullptr);
 TensorMap load_safetensors(const Bytes& file, Metadata* metadata = nullptr);
 
-// Replaces the file with these tensors (any layout and device), all at once (see io::Replacement). A map that
-// is_torch() gets the metadata "format": "pt". The data are stored in the order of falling element size, so that every
-// element is aligned; the header keeps the order of the map. Throws if there is no tensor, a tensor is undefined, a
-// name is too long (core/system/foreign_name.h), not UTF-8 or "__metadata__", or (io) the system refuses; then the old
-// file stays.
+// Replaces the file atomically with these tensors, of any layout and device (see io::Replacement). A map that
+// is_torch() gets the metadata "format": "pt". The data are stored by decreasing element size, so that every element is
+// aligned; the header keeps the order of the map. Throws if there is no tensor, if a tensor is undefined, if a name is
+// too long (core/system/foreign_name.h), not UTF-8 or "__metadata__", or (io) if the system refuses; then the old file
+// stays.
 void save_safetensors(const std::string& path, const TensorMap& tensors, const Metadata& metadata = {});
-// The same with tensors that are made one at a time: `tensor` is called once for every entry, whose place need not be
-// set. Throws, too, if a tensor has not the dtype and shape of its entry.
+// The same with tensors that are computed one at a time: `tensor` is called once for every entry. begin and end of the
+// entries need not be set. Also throws if a tensor has not the dtype and shape of its entry.
 void save_safetensors(const std::string& path, std::vector<io::TensorEntry> entries, const Metadata& metadata,
                       const std::function<Tensor(const std::string& name)>& tensor);
 

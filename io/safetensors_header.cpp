@@ -15,7 +15,7 @@ constexpr struct {
   DType dtype;
 } kTypes[] = {{"F32", DType::f32}, {"F64", DType::f64}, {"BF16", DType::bf16}, {"I64", DType::i64}, {"U8", DType::u8}};
 
-// Dtypes of the format that are none of ours, and the bytes of an element.
+// The format's dtypes that Tensor lacks, with their bytes per element.
 constexpr struct {
   std::string_view name;
   int64_t bytes;
@@ -97,12 +97,12 @@ class HeaderReader {
 
   SafetensorsHeader header_;
   std::unordered_set<std::string> names_;
-  TensorEntry e_;  // the one that is being read, with the fields that it has so far
+  TensorEntry e_;  // the entry being read, with the fields read so far
   std::set<std::string> fields_;
   int offsets_ = 0;
 };
 
-// The size that shape and dtype ask for, against the place that the header gives.
+// Checks that the size by shape and dtype equals the size of the byte range.
 void check_size(const TensorEntry& e, int64_t data_bytes) {
   check(e.begin <= e.end, "safetensors: tensor ", Shown{e.name}, " begins at ", e.begin, " and ends at ", e.end);
   check(e.end <= data_bytes, "safetensors: tensor ", Shown{e.name}, " ends at ", e.end, ", the data at ", data_bytes);

@@ -1,4 +1,4 @@
-// The header of a safetensors file as data, apart from the tensors' bytes.
+// The header of a safetensors file, without the tensors' data.
 #pragma once
 
 #include <string>
@@ -14,14 +14,14 @@ struct SafetensorsHeader {
   Metadata metadata;
 };
 
-// Bytes of an element in the file.
+// Bytes per element in the file.
 int64_t element_size(const TensorEntry& entry);
 
-// Parses the JSON and checks that the entries fill [0, data_bytes) without hole or overlap. Throws as load_safetensors
-// does.
+// Parses the JSON and checks that the entries fill [0, data_bytes) without hole or overlap. Throws what
+// load_safetensors() throws.
 SafetensorsHeader parse_safetensors_header(std::string_view json, int64_t data_bytes);
 
-// The JSON, padded with spaces so that it and the 8 bytes before it are a multiple of 8 bytes long.
+// The JSON, padded with spaces so that its length plus the 8 bytes before it is a multiple of 8.
 std::string format_safetensors_header(const SafetensorsHeader& header);
 
 }  // namespace isonorm::io

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), to name data by its content in a manifest. Not for secrets: nothing is cleared from memory.
+// SHA-256 (FIPS 180-4), to identify data by content in a manifest. Not for secrets: memory is not cleared.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace isonorm::io {
 class Sha256 {
  public:
   void update(std::string_view bytes);
-  // The digest of all bytes so far, 64 hexadecimal digits. The object is spent afterwards.
+  // The digest of all bytes so far, 64 hexadecimal digits. The object cannot be used afterwards.
   std::string hex();
 
  private:
@@ -25,8 +25,8 @@ class Sha256 {
   uint64_t length_ = 0;  // bytes so far
 };
 
-// SHA-256 over the contents of the files, one after the other, in hexadecimal (FIPS 180-4). Throws (ErrorKind::io)
-// naming a file that cannot be read.
+// SHA-256 over the contents of the files, one after the other, in hexadecimal. Throws (ErrorKind::io), naming the file,
+// if one cannot be read.
 std::string sha256_of_files(const std::vector<std::string>& paths);
 
 }  // namespace isonorm::io

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kPickleLimit = int64_t{1} << 26;
 
-// The members of an archive by what they are called behind its name.
+// The members of an archive by their names without the leading folder.
 class Archive {
  public:
   explicit Archive(const Bytes& file) : file_(file) {
@@ -51,7 +51,7 @@ class Archive {
   std::map<std::string, ZipMember> members_;
 };
 
-// Elements from the first to the last.
+// Number of elements from the first to the last, gaps included.
 int64_t span_of(const PickledTensor& t) {
   const Dims& shape = t.entry.shape;
   if (numel(shape) == 0) return 0;
@@ -90,7 +90,7 @@ TorchFile::TorchFile(Bytes file) : file_(std::move(file)) {
     check(numel(e.shape) <= t.storage_numel && span <= t.storage_numel - t.offset, "shape ", e.shape, " with strides ",
           t.strides, " from element ", t.offset, " does not fit a storage of ", t.storage_numel, " elements");
     e.begin = storage.begin + t.offset * bytes, e.end = e.begin + span * bytes;
-    const int64_t parts = e.foreign.empty() ? 1 : bytes;  // of an element that is held as bytes, along one axis more
+    const int64_t parts = e.foreign.empty() ? 1 : bytes;  // 1, or the size of the added axis of bytes
     if (!is_contiguous(t)) {
       for (int i = 0; i < e.shape.rank; ++i) t.strides[i] = e.shape[i] == 1 ? 0 : t.strides[i] * parts;
       if (parts > 1) t.strides.push_back(1);

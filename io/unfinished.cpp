@@ -12,7 +12,7 @@
 namespace isonorm::io {
 namespace {
 
-// Removes the files of a folder, and the folder. It has no folders in it (hub/write_folder.cpp).
+// Removes a folder and the files in it. Unfinished folders hold no folders (hub/write_folder.cpp).
 void remove_folder(const char* path) noexcept {
   const int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return;
@@ -28,12 +28,12 @@ void remove_folder(const char* path) noexcept {
   rmdir(path);
 }
 
-// Allocates nothing: it runs where memory is out, and in signal handlers.
+// Allocates nothing, because it runs when memory is exhausted and in signal handlers.
 void remove_now(const char* path) noexcept {
   if (unlink(path) != 0 && errno == EISDIR) remove_folder(path);
 }
 
-// Static memory: a signal handler may read it at any time.
+// In static memory, because a signal handler may read it at any time.
 struct Slot {
   std::atomic<bool> taken, filled;
   pid_t process;
@@ -45,7 +45,7 @@ constinit Slot slots[kSlots] = {};
 }  // namespace
 
 Unfinished::Unfinished(std::string path) : path_(std::move(path)), process_(getpid()) {
-  if (path_.size() >= PATH_MAX) return;  // the system makes no such file
+  if (path_.size() >= PATH_MAX) return;  // no such file can exist
   for (int i = 0; i < kSlots && slot_ < 0; ++i)
     if (!slots[i].taken.exchange(true)) slot_ = i;
   if (slot_ < 0) return;

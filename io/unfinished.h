@@ -1,4 +1,4 @@
-// Files and folders that have a temporary name until they are whole.
+// Files and folders that have a temporary name until they are complete.
 #pragma once
 
 #include <sys/types.h>
@@ -7,10 +7,11 @@
 
 namespace isonorm::io {
 
-// A file or folder that is being written under a temporary name by this process: copies that fork() makes leave it alone.
+// A file or folder that this process is writing under a temporary name. Child processes made by fork() do not remove
+// it.
 class Unfinished {
  public:
-  // Makes nothing yet.
+  // Creates no file.
   explicit Unfinished(std::string path);
   // Removes the file, or the folder with all files in it, unless finish() was called.
   ~Unfinished();
@@ -18,17 +19,17 @@ class Unfinished {
   Unfinished& operator=(const Unfinished&) = delete;
 
   const std::string& path() const { return path_; }
-  // It has its final name now: nothing is removed any more.
+  // Call it when the file has its final name: from now on nothing is removed.
   void finish();
 
-  // Removes the files and folders of every living object (up to 16). It is async-signal-safe: the handler of a signal
-  // that ends the process calls it.
+  // Removes the files and folders of all living objects (up to 16). Async-signal-safe: handlers of signals that end the
+  // process call it.
   static void remove_all() noexcept;
 
  private:
   std::string path_;
   pid_t process_;
-  int slot_ = -1;  // in the table that remove_all() reads; -1: in none
+  int slot_ = -1;  // index in the table that remove_all() reads; -1: none
   bool finished_ = false;
 };
 

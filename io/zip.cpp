@@ -17,13 +17,13 @@ constexpr int64_t kEndSize = 22, kEntrySize = 46, kLocalSize = 30, kCommentLimit
 constexpr int64_t kWideEndSize = 56, kLocatorSize = 20;  // of zip64
 constexpr uint64_t kEndSign = 0x06054b50, kEntrySign = 0x02014b50, kLocalSign = 0x04034b50, kWideEndSign = 0x06064b50,
                    kLocatorSign = 0x07064b50;
-constexpr uint64_t kWide = 0xffffffff;  // stands where the number is in a zip64 record
-constexpr uint64_t kWideField = 1;      // the kind of that record
+constexpr uint64_t kWide = 0xffffffff;  // marks a number that is in the zip64 field instead
+constexpr uint64_t kWideField = 1;      // type of the zip64 field
 constexpr uint64_t kStored = 0, kDeflated = 8;
-constexpr int64_t kMostPerByte = 1032;  // deflate packs at most 258 bytes into 2 bits
+constexpr int64_t kMostPerByte = 1032;  // deflate encodes at most 258 bytes in 2 bits
 constexpr int64_t kDirectoryLimit = int64_t{1} << 26;
 
-// A number of the file that is to be a place or size in it.
+// Checks a number of the file that is an offset or a size: it must be at most `most`.
 int64_t in_file(uint64_t n, int64_t most, const char* what) {
   check(n <= static_cast<uint64_t>(most), "zip: ", what, " is ", n, ", the file has ", most, " bytes for it");
   return static_cast<int64_t>(n);
@@ -34,7 +34,7 @@ struct Directory {
   uint64_t members = 0;
 };
 
-// zip64's record of the end, which its locator says the place of; the locator lies before byte `end`.
+// Finds the directory through zip64's end record, if its locator is there, just before byte `end`.
 bool find_wide_directory(const Bytes& file, int64_t end, Directory& d) {
   uint8_t locator[kLocatorSize], p[kWideEndSize];
   if (end < kLocatorSize) return false;
@@ -52,7 +52,7 @@ bool find_wide_directory(const Bytes& file, int64_t end, Directory& d) {
   return true;
 }
 
-// The end record is the last thing in the file, but for a comment.
+// The end record is the last thing in the file, except for a comment.
 Directory find_directory(const Bytes& file) {
   const int64_t tail = std::min(file.size, kEndSize + kCommentLimit);
   std::vector<uint8_t> bytes(static_cast<size_t>(tail));
@@ -76,7 +76,7 @@ Directory find_directory(const Bytes& file) {
   return {};
 }
 
-// Of an entry the numbers that may stand in its zip64 field instead: in that field in this order.
+// The numbers of an entry that its zip64 field can replace, in the order of that field.
 struct Places {
   uint64_t size, packed, place;
 };
@@ -99,7 +99,7 @@ void widen(Places& n, const uint8_t* fields, int64_t bytes) {
 
 std::vector<ZipMember> read_directory(const Bytes& file, const Directory& d) {
   check(d.size <= kDirectoryLimit, "zip: the directory has ", d.size, " bytes, over the limit of ", kDirectoryLimit);
-  std::vector<uint8_t> bytes(static_cast<size_t>(d.size));  // lies in the file
+  std::vector<uint8_t> bytes(static_cast<size_t>(d.size));  // bounded by the file: the directory is within it
   file.read(d.begin, bytes.data(), d.size);
   std::vector<ZipMember> members;
   int64_t at = 0;
@@ -124,7 +124,7 @@ std::vector<ZipMember> read_directory(const Bytes& file, const Directory& d) {
     m.size = in_file(n.size, INT64_MAX, "the size of the member");
     check(m.deflated ? m.size / kMostPerByte <= m.packed : m.size == m.packed, "zip: ", m.size,
           " bytes cannot come from ", m.packed, m.deflated ? " deflated" : " stored", " ones");
-    m.begin = in_file(n.place, d.begin, "the place of the member");  // of its header, so far
+    m.begin = in_file(n.place, d.begin, "the place of the member");  // of its local header, until pass_headers()
     members.push_back(std::move(m));
     at += kEntrySize + rest;
   }
@@ -132,13 +132,13 @@ std::vector<ZipMember> read_directory(const Bytes& file, const Directory& d) {
   return members;
 }
 
-// Passes over the header that each member has before its bytes. Its sizes may be said behind them or in a zip64 record,
-// whatever they are (NumPy and PyTorch do that): the directory's count.
+// Advances each member's begin past its local header. The sizes in local headers may be missing or wrong (NumPy and
+// PyTorch write them after the data or in a zip64 field), so the directory's sizes are used.
 void pass_headers(const Bytes& file, std::vector<ZipMember>& members, int64_t end) {
   std::vector<size_t> order(members.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return members[a].begin > members[b].begin; });
-  for (const size_t i : order) {  // the last first
+  for (const size_t i : order) {  // from last to first
     ZipMember& m = members[i];
     const Scope scope(m.name);
     const int64_t place = m.begin;
@@ -157,9 +157,9 @@ std::vector<uint8_t> inflated(const std::vector<uint8_t>& packed, int64_t size) 
   constexpr int64_t kMost = std::numeric_limits<uInt>::max();
   check(size < kMost && static_cast<int64_t>(packed.size()) <= kMost, "zip: ", size,
         " bytes are deflated, expected less than 4 GiB, or stored ones");
-  std::vector<uint8_t> out(static_cast<size_t>(size) + 1);  // one more: data that do not end there show
+  std::vector<uint8_t> out(static_cast<size_t>(size) + 1);  // one byte more, to detect data that are longer
   z_stream z{};
-  check(inflateInit2(&z, -15) == Z_OK, "zip: zlib cannot start");  // the largest window, no wrapper
+  check(inflateInit2(&z, -15) == Z_OK, "zip: zlib cannot start");  // largest window, no zlib header
   z.next_in = const_cast<Bytef*>(packed.data());
   z.avail_in = static_cast<uInt>(packed.size());
   z.next_out = out.data();

@@ -1,4 +1,4 @@
-// Activations as modules, for nn::Sequential. In a forward of one's own the functions are shorter.
+// Activations as modules, for nn::Sequential. In your own forward() the functions are shorter.
 #pragma once
 
 #include "autograd/ops/pointwise.h"

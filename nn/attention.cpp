@@ -26,8 +26,9 @@ MultiheadAttentionOptions complete(MultiheadAttentionOptions o, int64_t width) {
   return o;
 }
 
-// [heads]: 2^(-8 i / heads) of head i = 1, 2, ..; where heads are no power of 2, those of the power below, then every second of
-// those of the power above (Press et al., 2108.12409, section 3 and their code).
+// The slopes of ALiBi, [heads]: 2^(-8 i / heads) for head i = 1, 2, ... If heads is no power of 2: the slopes of the
+// next smaller power, then every second slope of the next larger one (Press et al., 2108.12409, section 3 and their
+// code).
 Tensor alibi_slopes(int64_t heads, TensorOptions options) {
   const auto above = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(heads)));
   const Tensor all = exp2((arange(0, static_cast<double>(above), 1, options) + 1) * (-8 / static_cast<double>(above)));
@@ -35,8 +36,8 @@ Tensor alibi_slopes(int64_t heads, TensorOptions options) {
   return cat({slice(all, 0, 1, above, 2), narrow(slice(all, 0, 0, above, 2), 0, 0, heads - above / 2)}, 0);
 }
 
-// What ALiBi adds to the scores of `keys` keys, [1, heads, 1, keys]: slope x key, which for each query is slope x distance but for
-// a number that softmax does not see; the last key has 0.
+// ALiBi's addition to the scores of `keys` keys, [1, heads, 1, keys]: slope x key position, counted so that the last
+// key has 0. For each query this is -slope x distance plus a constant, which softmax ignores.
 Tensor alibi(int64_t heads, int64_t keys, TensorOptions options) {
   const Tensor last_first = arange(1 - static_cast<double>(keys), 1, 1, options);
   return reshape(alibi_slopes(heads, options), {1, heads, 1, 1}) * last_first;
@@ -44,7 +45,7 @@ Tensor alibi(int64_t heads, int64_t keys, TensorOptions options) {
 
 Tensor in_dtype(const Tensor& mask, DType dtype) { return mask.defined() ? mask.to(dtype) : mask; }
 
-// `n` rows of a weight from `first` on, to be written to.
+// `n` rows of a weight from row `first`. Writes to them go to the weight.
 Tensor rows_of(const Linear& linear, int64_t first, int64_t n) {
   return detached::narrow(detach(linear.weight), 0, first, n);
 }
@@ -80,7 +81,7 @@ Norm* MultiheadAttention::head_norm(const char* name) {
   return &add(name, Norm(options_.head_width, {.kind = kind, .eps = o.eps}, o));
 }
 
-// Packed rows [batch, time, (heads + 2 kv_heads) head_width] with normalised queries and keys.
+// Normalises the queries and keys of packed rows [batch, time, (heads + 2 kv_heads) head_width].
 Tensor MultiheadAttention::normed(const Tensor& packed) const {
   if (!q_norm_) return packed;
   const int64_t heads = options_.heads, shared = options_.kv_heads;
@@ -90,7 +91,7 @@ Tensor MultiheadAttention::normed(const Tensor& packed) const {
   return reshape(cat({q, k, narrow(rows, 2, heads + shared, shared)}, 2), packed.shape());
 }
 
-// Queries and keys of packed rows, the first of which is at position `first`.
+// Rotates the queries and keys of packed rows. first: the position of the first row.
 Tensor MultiheadAttention::turned(const Tensor& packed, int64_t first) const {
   if (options_.rotary_base == 0) return packed;
   const int64_t turning = options_.heads + options_.kv_heads;
@@ -103,8 +104,8 @@ Tensor MultiheadAttention::turned(const Tensor& packed, int64_t first) const {
   return reshape(cat({rotary(narrow(rows, -1, 0, width), o), narrow(rows, -1, width, rest)}, -1), packed.shape());
 }
 
-// The heads [batch, 1, heads head_width] of the one row behind those that were seen: heads that share keys are as many
-// queries.
+// Attention output [batch, 1, heads head_width] for one new token, using the KV cache. Query heads that share a key
+// head become the rows of one matrix.
 Tensor MultiheadAttention::of_next(const Tensor& packed, KeyValues& seen) const {
   const int64_t batch = packed.size(0), heads = options_.heads, shared = options_.kv_heads, size = options_.head_width;
   check(packed.size(1) == 1, "attention: ", packed.size(1), " rows behind ", seen.time(),

@@ -12,19 +12,21 @@
 namespace isonorm::nn {
 namespace {
 
-// y times `per_entry` [..., d] or its leading entries where y is stored in d - 1.
+// y times `per_entry` [..., d], or times its leading d - 1 entries if y has d - 1 (a stream that stores one entry
+// less).
 Tensor times(const Tensor& y, const Tensor& per_entry) {
   return y * narrow(per_entry, -1, 0, y.size(-1)).to(y.dtype());
 }
 
-// A weight [d, in] or bias [d] of d entries as it ends a branch, before it is mapped.
+// A weight [d, in] or bias [d] times the layer scale, and recentred before, as `order` says. It is not yet mapped to
+// the stream.
 Tensor scaled(const Tensor& stored, const Tensor& scale, Recentring order) {
   const Tensor x = order == Recentring::first_and_last ? recentre(stored, 0) : stored;
   if (!scale.defined() || order == Recentring::first) return x;
   return x * (x.rank() == 1 ? scale : unsqueeze(scale, 1));
 }
 
-// The same, in the stream's coordinates where there is a map into them.
+// Parametrisation of weight and bias: scaled(), then the map to the stream's coordinates, if there is one.
 class Ends : public Parametrisation {
  public:
   Ends(const Tensor& scale, Recentring order, std::shared_ptr<const BranchOutput::Entry> entry)
@@ -77,7 +79,7 @@ Tensor BranchOutput::output(DType rows, const Product& product) const {
     Tensor y = product(weight(rows), bias(rows));
     if (scale.defined()) y = times(y, scale);
     if (!drops) return y;
-    Dims shape = y.shape();  // the mask has d entries in every form, so that all draw the same
+    Dims shape = y.shape();  // the mask has d entries in every form, so that all forms draw the same values
     shape[shape.rank - 1] = weight.whole().size(0);
     return times(y, dropout(ones(shape, y.options()), options_.dropout));
   }

@@ -102,9 +102,9 @@ Tensor EncoderDecoder::forward(const Tensor& ids) {
 namespace {
 
 struct Beam {
-  std::vector<int64_t> ids;  // behind `begin`
+  std::vector<int64_t> ids;  // without `begin`
   double score = 0;          // sum of the logarithms of probabilities
-  int64_t parent = 0;        // which of those that were alive it goes on from
+  int64_t parent = 0;        // index of the prefix in the previous step that this one extends
 };
 
 double rank_of(const Beam& b, double alpha) {
@@ -114,14 +114,14 @@ double rank_of(const Beam& b, double alpha) {
 // The search for one source, encoded [1, ...].
 std::vector<int64_t> search(EncoderDecoder& model, const Encoded& encoded, const DecodeOptions& o) {
   std::vector<Beam> alive = {{}};
-  std::optional<Beam> best;  // of the hypotheses: those that have ended, and at full length all others
+  std::optional<Beam> best;  // the best prefix that has ended or has full length
   int64_t ended = 0;
   const auto keep = [&](const Beam& b) {
     if (!best || rank_of(b, o.length_penalty) > rank_of(*best, o.length_penalty)) best = b;
   };
   const Device device = encoded.rows.device();
   DecodingCache cache;
-  std::vector<int64_t> last = {o.begin}, parents;  // of what is alive: its last id, and which it goes on from
+  std::vector<int64_t> last = {o.begin}, parents;  // of each live prefix: its last id and its Beam::parent
   for (int64_t step = 0; step < o.length && !alive.empty(); ++step) {
     cache.choose(parents);
     const Tensor logits = model.decode(encoded, to(from_vector(last, {std::ssize(last), 1}), device), &cache);
@@ -144,13 +144,14 @@ std::vector<int64_t> search(EncoderDecoder& model, const Encoded& encoded, const
     for (int64_t i = 0; i < std::ssize(next) && std::ssize(alive) < o.beams; ++i) {
       if (next[i].ids.back() != o.end)
         alive.push_back(std::move(next[i]));
-      else if (i < o.beams)  // an end that is not among the likeliest has no place
+      else if (i < o.beams)  // an end that is not among the `beams` likeliest is dropped
         keep(next[i]), ++ended;
     }
     last.clear(), parents.clear();
     for (const Beam& b : alive) last.push_back(b.ids.back()), parents.push_back(b.parent);
     if (ended >= o.beams) break;
-    // Scores fall and ranks with them: what lives cannot pass an ended one once its best rank, at full length, is less.
+    // Scores only fall, and ranks with them. A live prefix cannot exceed an ended one if even its best rank, at full
+    // length, is lower.
     if (best && !alive.empty()) {
       Beam longest = alive.front();
       longest.ids.resize(static_cast<size_t>(o.length));

@@ -1,4 +1,4 @@
-// The feed-forward half of a Transformer block.
+// The feed-forward network (MLP) of a Transformer block.
 #pragma once
 
 #include "nn/branch.h"
@@ -6,8 +6,8 @@
 
 namespace isonorm::nn {
 
-// swiglu: silu of a gate of its own times the first map (Shazeer, 2002.05202). quick_gelu: x sigmoid(1.702 x) (Hendrycks & Gimpel,
-// 1606.08415, section 2; CLIP).
+// swiglu: silu(gate(x)) * fc1(x) (Shazeer, 2002.05202). quick_gelu: x sigmoid(1.702 x) (Hendrycks & Gimpel, 1606.08415,
+// section 2; CLIP).
 enum class Activation { gelu, gelu_tanh, relu, silu, swiglu, quick_gelu };
 inline constexpr const char* kActivationNames[] = {"gelu", "gelu_tanh", "relu", "silu", "swiglu", "quick_gelu"};
 constexpr const char* name_of(Activation a) { return kActivationNames[static_cast<size_t>(a)]; }
@@ -20,8 +20,8 @@ struct FeedForwardOptions {
   std::optional<NormLayerOptions> inner_norm = {};  // a LayerNorm of the hidden entries, before fc2 (2210.06423)
 };
 
-// torch.nn.Linear, activation and Linear, as in TransformerEncoderLayer: fc2(activation(fc1(x))), x [..., width] -> [..., width]: weights [hidden, width] and [width, hidden]. swiglu:
-// fc2(silu(gate(x)) * fc1(x)) with a second weight [hidden, width].
+// fc2(activation(fc1(x))), x [..., width] -> [..., width], as in torch.nn.TransformerEncoderLayer. Weights: fc1
+// [hidden, width], fc2 [width, hidden]. swiglu: fc2(silu(gate(x)) * fc1(x)) with a second weight gate [hidden, width].
 class FeedForward : public Module {
  public:
   FeedForward(int64_t width, FeedForwardOptions options);
@@ -37,10 +37,10 @@ class FeedForward : public Module {
   Tensor hidden(const Tensor& x) const;  // activation(fc1(x))
 
   int64_t width_;
-  FeedForwardOptions options_;  // hidden is not 0
-  Linear* gate_;                // of swiglu only
+  FeedForwardOptions options_;  // complete: hidden is not 0
+  Linear* gate_;                // null unless the activation is swiglu
   Linear& fc1_;
-  LayerNorm* inner_norm_;  // null: none
+  LayerNorm* inner_norm_;  // null if there is none
   BranchOutput& fc2_;
 };
 

@@ -44,7 +44,7 @@ int64_t choose(std::span<const double> logits, const GenerateOptions& o, std::sp
   if (o.temperature == 0) return best - scores.begin();
   const double largest = *best;
   for (double& s : scores)
-    s = std::exp((s - largest) / o.temperature);  // from here on parts of the largest probability
+    s = std::exp((s - largest) / o.temperature);  // from here on: probabilities divided by the largest one
 
   std::vector<int64_t> kept(scores.size());
   std::iota(kept.begin(), kept.end(), 0);
@@ -72,7 +72,7 @@ int64_t choose(std::span<const double> logits, const GenerateOptions& o, std::sp
   double running = 0;
   for (int64_t id : kept)
     if ((running += scores[id]) > target) return id;
-  return kept.back();  // where the sum was rounded
+  return kept.back();  // reached only by rounding
 }
 
 Tensor generate(Gpt& model, const Tensor& prompt, const GenerateOptions& o, Generator& generator, const OnIds& on_ids) {
@@ -83,7 +83,7 @@ Tensor generate(Gpt& model, const Tensor& prompt, const GenerateOptions& o, Gene
   const EvaluationMode evaluation;
   const int64_t rows = prompt.rank() == 2 ? prompt.size(0) : 1, context = model.options.context;
   const Device device = model.parameters().front().device();
-  std::vector<std::vector<int64_t>> ids;  // of each row
+  std::vector<std::vector<int64_t>> ids;  // by row
   for (int64_t r = 0; r < rows; ++r)
     ids.push_back((prompt.rank() == 2 ? select(prompt, 0, r) : prompt).to_vector<int64_t>());
   const auto last = [&](int64_t n) {
@@ -94,7 +94,7 @@ Tensor generate(Gpt& model, const Tensor& prompt, const GenerateOptions& o, Gene
   DecodingCache cache;
   std::vector<int64_t> next(static_cast<size_t>(rows));
   for (int64_t i = 0; i < o.length; ++i) {
-    // A window that moves gives every id another position: there is nothing to go on from.
+    // If the window has moved, every id has a new position, so the cache is of no use.
     const int64_t time = std::ssize(ids[0]);
     const bool moves = time > context;
     const Tensor window = last(moves ? context : time - cache.time());

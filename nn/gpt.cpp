@@ -81,6 +81,7 @@ GptOptions llama_preset(std::string_view name) {
     if (s.name == name)
       return {.vocab = name == "100m" ? 32100 : 32000,
               .context = name == "7b" ? 2048 : 256,
+              .head_bias = false,
               .transformer = {.width = s.width,
                               .depth = s.depth,
                               .heads = s.heads,

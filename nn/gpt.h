@@ -8,24 +8,25 @@ namespace isonorm::nn {
 struct GptOptions {
   int64_t vocab = 256;
   int64_t context = 64;
-  int64_t position_offset = 0;     // rows of the table of positions before that of the first id (OPT: 2)
-  bool tied = false;               // the head reads with the token table instead of a weight and bias of its own
-  bool head_bias = true;           // a head of its own has a bias if the linear layers have biases
-  TransformerOptions transformer;  // causal whatever it says
+  int64_t position_offset = 0;     // first row of the position table that is used (OPT: 2)
+  bool tied = false;               // the head uses the token table as its weight and has no bias
+  bool head_bias = true;           // the head, unless it is tied, has a bias if the linear layers have biases
+  TransformerOptions transformer;  // always causal, whatever it says
 };
 
-// ids (i64) [batch, time <= context] -> logits [batch, time, vocab] of the parameters' dtype. Parameters: token and position tables, blocks,
-// norm, head (not where tied); position [position_offset + context, width] where positions are learned.
+// ids (i64) [batch, time <= context] -> logits [batch, time, vocab] in the parameters' dtype. Parameters: token and
+// position tables, blocks, norm, head (unless tied). position [position_offset + context, width] exists if positions
+// are learned.
 class Gpt : public Module {
  public:
   explicit Gpt(const GptOptions& options);
 
-  // The rows behind the final norm [batch, time, stored width] that the head reads, and what it multiplies them with:
-  // for a loss that never forms the logits (linear_cross_entropy). With a cache, ids are those behind the ones that it has
-  // seen, one where it has seen some: the rows are to rounding those of all ids at once.
+  // The output of the final norm [batch, time, stored width], and the weight and bias that the head multiplies it with:
+  // for a loss that never forms the logits (linear_cross_entropy). With a KV cache, `ids` holds only the new ids: any
+  // number if the cache is empty, else one. The result equals the features of all ids at once up to rounding.
   Tensor features(const Tensor& ids, DecodingCache* cache = nullptr);
   Projection head() const;
-  // Of such rows [..., stored width] -> [..., vocab].
+  // The logits of features [..., stored width] -> [..., vocab].
   Tensor logits(const Tensor& rows) const;
 
   const GptOptions options;
@@ -35,7 +36,7 @@ class Gpt : public Module {
 
  private:
   Embedding& token_;
-  Embedding* position_;  // null where positions are not learned
+  Embedding* position_;  // null unless positions are learned
   TransformerStack& blocks_;
   Connection& norm_;
   Linear& head_;
@@ -46,8 +47,8 @@ class Gpt : public Module {
 GptOptions gpt_preset(std::string_view name);
 
 // The LLaMA sizes of 2506.22049: "9m", "20m", "35m", "40m", "60m", "71m", "100m", "130m", "250m", "350m", "1b", "3b",
-// "7b": RMSNorm by definition with a gain, SwiGLU, rotary positions in halves of a head, no biases, an untied head,
-// initial matrices of standard deviation 0.02 and a token table of sqrt(2/5). Throws on another name.
+// "7b". RMSNorm with a gain, SwiGLU, rotary embeddings with pairs half a head apart, no biases, an untied head, initial
+// matrices of standard deviation 0.02 and a token table of sqrt(2/5). Throws on another name.
 GptOptions llama_preset(std::string_view name);
 
 }  // namespace isonorm::nn

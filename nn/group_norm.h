@@ -38,14 +38,15 @@ class GroupNorm : public Module {
 
 struct BatchNormOptions {
   double eps = 1e-5;
-  double momentum = 0.1;  // the share that a batch has in the running statistics, in [0, 1]
+  double momentum = 0.1;  // the weight of a batch in the running statistics, in [0, 1]
   bool affine = true;
 };
 
-// Batch norm (Ioffe & Szegedy, 1502.03167) of x [n, ..., channels]. In training by the statistics of the batch, which go
-// into buffers running_mean and running_var [channels] with running = (1 - momentum) running + momentum batch, the
-// variance times n/(n - 1) for n values of a channel (as PyTorch's); otherwise by these buffers, which begin as 0 and 1.
-// Throws in training where a channel has fewer than 2 values, and on another number of channels.
+// Batch norm (Ioffe & Szegedy, 1502.03167) of x [n, ..., channels]. In training, normalizes by the statistics of the
+// batch and updates the buffers running_mean and running_var [channels]: running = (1 - momentum) running + momentum
+// batch, with the batch's variance times n/(n - 1) for n values per channel (as PyTorch does). Otherwise normalizes by
+// the buffers, which begin as 0 and 1. Throws if x has another number of channels, or in training fewer than 2 values
+// per channel.
 class BatchNorm : public Module {
  public:
   explicit BatchNorm(int64_t channels, BatchNormOptions options = {});

@@ -32,7 +32,7 @@ Tensor draw_orthogonal(const Dims& shape) {
   std::vector<double> rows = randn({n, length}, {DType::f64}).to_vector<double>();
   for (int64_t i = 0; i < n; ++i) {
     const std::span<double> row(rows.data() + static_cast<size_t>(i) * count, count);
-    for (int pass = 0; pass < 2; ++pass)  // the second takes what rounding left of the first
+    for (int pass = 0; pass < 2; ++pass)  // the second pass removes the rounding error of the first
       for (int64_t j = 0; j < i; ++j) {
         const std::span<const double> before(rows.data() + static_cast<size_t>(j) * count, count);
         const double dot = std::inner_product(row.begin(), row.end(), before.begin(), 0.0);

@@ -16,8 +16,8 @@ Tensor xavier_uniform(const Dims& shape, double gain = 1);
 Tensor xavier_normal(const Dims& shape, double gain = 1);
 // [out, in]: normal with deviation sqrt(2/in), for ReLU (He et al., 1502.01852).
 Tensor kaiming_normal(const Dims& shape);
-// [out, in]: orthonormal rows where out <= in, orthonormal columns otherwise, uniform among these (Saxe et al.,
-// 1312.6120): the directions of a normal matrix, made orthogonal in turn.
+// [out, in]: orthonormal rows if out <= in, otherwise orthonormal columns, uniformly distributed (Saxe et al.,
+// 1312.6120). Made by orthogonalizing a normal matrix.
 Tensor orthogonal(const Dims& shape);
 
 }  // namespace isonorm::nn::init

@@ -16,7 +16,7 @@ namespace isonorm::nn {
 
 namespace {
 
-// Uniform in +-1/sqrt(in); the tensor of a linear map in -> out.
+// Draws a tensor of a linear map in -> out, uniform in +-1/sqrt(in).
 Tensor draw_linear(const Dims& shape, int64_t in, int64_t out) {
   check(in > 0 && out > 0, "linear: sizes ", in, " -> ", out, " must be positive");
   const double bound = 1 / std::sqrt(static_cast<double>(in));

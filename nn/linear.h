@@ -23,7 +23,8 @@ struct LinearOptions {
 class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, LinearOptions options = {});
-  // A linear map without bias by the rows of a table [out, in], which holds and trains them: it has no parameter.
+  // A linear map without bias whose weight is a table [out, in]. The table owns and trains the weight; this layer has
+  // no parameter.
   static Linear tied_to(Embedding& table);
   bool tied() const { return tied_; }
   // Throws if it is tied to a table: a model that has both is cloned as a whole.

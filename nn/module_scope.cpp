@@ -12,7 +12,7 @@ thread_local const ModuleScope* running = nullptr;  // the innermost one
 
 }  // namespace
 
-// Whether a module of the stack has it in its tree, or borrowed it.
+// True if a running module is in the same tree as `module`, or borrowed it.
 bool ModuleScope::belongs(const Module& module) {
   const auto root_of = [](const Module* m) {
     while (m->parent_) m = m->parent_;
@@ -20,7 +20,7 @@ bool ModuleScope::belongs(const Module& module) {
   };
   const Module* root = &module;
   for (const Module* m = &module; m; root = m, m = m->parent_)
-    if (m == &running->module_) return true;  // nearly always
+    if (m == &running->module_) return true;  // the usual case
   for (const ModuleScope* s = running; s; s = s->outer_) {
     if (root_of(&s->module_) == root) return true;
     for (const Module* m = &module; m; m = m->parent_)
@@ -29,8 +29,8 @@ bool ModuleScope::belongs(const Module& module) {
   return false;
 }
 
-// The path from the running module to the parent of `module`: owners that nobody runs, such as a list. From the root if
-// no module runs; empty if the running module is no owner.
+// The path from the running module to the parent of `module`: owners that are not run themselves, such as a list.
+// Starts at the root if no module runs; empty if the running module does not own `module`.
 std::string ModuleScope::between(const Module& module) {
   const Module* const from = running ? &running->module_ : nullptr;
   std::string path;
@@ -40,7 +40,7 @@ std::string ModuleScope::between(const Module& module) {
   return owner == from || !from ? path : "";
 }
 
-// Its name, once where its operator() goes through another operator of it.
+// The module's name; empty if the module already runs, because its operator() called another of its operators.
 std::string_view ModuleScope::name_of(const Module& module) {
   if (running && &running->module_ == &module) return {};
   return module.name();

@@ -1,4 +1,4 @@
-// What a module's operator() begins with: a thread's stack of the modules that run.
+// The first statement of a module's operator(): a stack, per thread, of the modules that run.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace isonorm::nn {
 
-// While it lives, `module` runs in this thread: errors name its path from the module that was called first. Throws
-// where it is run by a module that has no part in its tree and did not borrow() it, though its parameters take
-// gradients and ops are recorded: no optimizer would have them. A frozen module, or one under NoGrad, may be anybody's.
+// While it lives, `module` runs in this thread: errors name its path from the module that was called first. Throws if
+// no running module has `module` in its tree or borrow()ed it although its parameters take gradients and ops are
+// recorded, since no optimizer would train them. A frozen module, or one under NoGrad, may be run by any module.
 class ModuleScope {
  public:
   [[nodiscard]] explicit ModuleScope(const Module& module);

@@ -5,7 +5,7 @@
 
 namespace isonorm::nn {
 
-// In training adds normal noise with that standard deviation; otherwise passes x on. Throws where it is negative.
+// In training, adds normal noise with this standard deviation; otherwise passes x on. Throws if it is negative.
 class GaussianNoise : public Module {
  public:
   explicit GaussianNoise(double deviation);

@@ -19,7 +19,7 @@ Norm::Norm(int64_t width, const NormSpec& spec, NormLayerOptions o)
 
 namespace {
 
-// The rows have its width: on a stream that stores one entry less, one less.
+// Throws unless the rows have the norm's width, or one entry less on a stream that stores one entry less.
 void check_width(const Norm& norm, const Tensor& x) {
   const NormKind kind = norm.spec().kind;
   const bool compressed = norm.of_stream() && (kind == NormKind::crms || kind == NormKind::crms_isometric);

@@ -14,7 +14,7 @@ namespace isonorm::nn {
 struct NormLayerOptions {
   double eps = 1e-5;
   bool affine = true;  // a learned gain (ones) and, for LayerNorm, bias (zeros)
-  bool bias = true;    // false: of the two the gain alone
+  bool bias = true;    // false: only the gain
 };
 
 // gain * normalize(x, spec) + bias, over the last dimension of size `width`: parameters weight and bias [width].
@@ -24,38 +24,40 @@ class Norm : public Module {
   Norm rebuild() const { return Norm(width_, {own_kind_, spec_.eps, spec_.p}, options_); }
 
   using Module::operator();
-  // norm(x) of a residual stream, adding the branch that waits in the same pass; in the dtype `as`, by default the stream's.
+  // Normalizes a residual stream. If a branch is pending, adds it in the same pass. as: the dtype of the result, by
+  // default the stream's.
   Tensor operator()(Residual& x, std::optional<DType> as = {}) const;
-  // norm(x), and x + branch with its norm in one pass. [..., width]; the norm's dtype is `as`, by default x's.
+  // The norm of x, and x + branch with its norm in one pass. x and branch [..., width]. as: the dtype of the normalized
+  // rows, by default x's.
   Tensor normalize(const Tensor& x, std::optional<DType> as = {}) const;
   AddNorm add_normalize(const Tensor& x, const Tensor& branch, std::optional<DType> as = {}) const;
 
   int64_t width() const { return width_; }
   const NormSpec& spec() const { return spec_; }
-  // From now on it normalizes by this formula; parameters keep their values.
+  // Changes the formula of the norm. Parameters keep their values.
   void set_spec(const NormSpec& spec) { spec_ = spec; }
   double eps() const { return spec_.eps; }
   double factor() const { return factor_; }
   const NormLayerOptions& layer_options() const { return options_; }
 
-  Parameter &weight, &bias;  // undefined where not affine, the bias also without one
+  Parameter &weight, &bias;  // undefined without affine or without a norm; bias also if options.bias is false
 
   bool of_stream() const { return of_stream_; }
-  // From now on it is a norm of a residual stream (nn/stream_watch.h), in coordinates in which this formula stands for its
-  // own, gain and bias are what it sees of them, and `after` makes its result of that.
+  // Makes it a norm of a residual stream (nn/stream_watch.h) in other coordinates: it computes this formula instead of
+  // its own, gain and bias are the ones that its parametrisations give, and `after` is applied to the result.
   using Rows = std::function<Tensor(const Tensor& rows)>;
   void compute_as(NormKind kind, Rows after = {});
-  // It is a norm of its own again.
+  // Undoes compute_as().
   void compute_as_own();
   NormKind own_kind() const { return own_kind_; }
 
  protected:
   Tensor forward(const Tensor& x) override { return normalize(x); }
-  // Its result is multiplied by a fixed number (LayerNorm Scaling).
+  // Multiplies the result by a fixed number (LayerNorm Scaling).
   void scale_by(double factor) { factor_ = factor; }
 
  private:
-  // What multiplies the normalised rows and what is added, factor() included.
+  // Gain and bias, both times factor().
   Tensor gain(const Tensor& x) const;
   Tensor offset() const;
 

@@ -1,6 +1,6 @@
-// Parameter: a tensor that a layer holds, and what the forward sees of it. By default that is the tensor itself. A
-// parametrisation puts a differentiable map between the two: the stored tensor is what is trained, saved and loaded, and
-// the layer computes with its image (as PyTorch's torch.nn.utils.parametrize has it).
+// Parameter: a tensor that a layer holds, and the value that the forward sees. By default they are the same. A
+// parametrisation puts a differentiable map between them: the stored tensor is trained, saved and loaded, and the layer
+// computes with its image (as in PyTorch's torch.nn.utils.parametrize).
 #pragma once
 
 #include <atomic>
@@ -13,53 +13,55 @@
 
 namespace isonorm::nn {
 
-// Replaces what the handle refers to; everybody who holds it sees the new tensor. A leaf stays one, with its hooks.
+// Replaces the tensor that this handle and its copies refer to. A leaf stays a leaf, with its hooks.
 void replace_tensor(const Tensor& x, const Tensor& value);
 
-// Marks a leaf that gets a name in a module: it is owned, and from the second name on it may be tied (autograd::Node).
+// Marks a leaf that gets a name in a module: it is owned, and from its second name on it may be tied (autograd::Node).
 void own_leaf(const Tensor& leaf);
 
-// Whether y can take x's place: same shape, dtype and device.
+// True if y can take x's place: same shape, dtype and device.
 bool fits(const Tensor& x, const Tensor& y);
 
 class Parametrisation {
  public:
   virtual ~Parametrisation() = default;
-  // What the forward sees of the stored tensor, which is undefined where a layer has a value that nothing is stored for.
+  // Computes the value that the forward sees. `stored` is undefined if the layer stores nothing for this parameter.
   virtual Tensor operator()(const Tensor& stored) const = 0;
-  // The tensors that it reads beside the stored one.
+  // The tensors that it reads in addition to the stored one.
   virtual std::vector<Tensor> reads() const { return {}; }
-  // Whether it maps each row of dimension 0 by itself: a layer that reads some rows of a table maps these alone.
+  // True if it maps each row of dimension 0 by itself. A layer that reads some rows of a table then maps only these
+  // rows.
   virtual bool by_rows() const { return false; }
 };
 
-// An entry of a module's registry; members refer to it: Parameter& weight = add_parameter("weight", ...). As a Tensor it is
-// the stored one. A copy is a second handle of the same tensor and parametrisation. Copying is explicit: a member
-// `Parameter w = add_parameter(..)` would not follow the assignments of the module's.
+// An entry of a module's registry; members refer to it: Parameter& weight = add_parameter("weight", ...). As a Tensor
+// it is the stored one. A copy is a second handle of the same tensor and parametrisation. Copying is explicit, because
+// a member `Parameter w = add_parameter(..)` would not follow later assignments to the module's parameter.
 class Parameter : public Tensor {
  public:
-  Parameter() = default;  // nothing is stored, and nothing is seen
+  Parameter() = default;  // stores nothing
   explicit Parameter(const Tensor& stored);
   explicit Parameter(const Parameter& other) = default;
-  // Weight tying: `tensor`, a leaf of the same shape, dtype and device, becomes the parameter; with another Parameter its
-  // parametrisation, too. The module refuses another tensor, by the parameter's name, at its next forward and wherever it lists
-  // its parameters. Throws if this parameter has a parametrisation, or holds a part.
+  // Weight tying: `tensor`, a leaf of the same shape, dtype and device, becomes the parameter. If it is a Parameter,
+  // its parametrisation is shared, too. If another tensor was assigned, the module throws, naming the parameter, at its
+  // next forward and whenever it lists its parameters. Throws if this parameter has a parametrisation or holds a part.
   //   decoder.weight = encoder.weight;
   Parameter& operator=(const Tensor& tensor);
   Parameter& operator=(const Parameter& other);
-  // Whether the tensor is the one that was registered, or that a permitted assignment put in its place.
+  // True if the tensor is the registered one, or if a permitted assignment put it in its place.
   bool is_intact() const { return handle() == own_.handle(); }
   const Tensor& own() const { return own_; }
-  void settle() { own_ = *this; }  // what it holds now is its own
+  void settle() { own_ = *this; }  // makes the present tensor its own
 
   const Tensor& stored() const { return *this; }
   using Tensor::operator();  // indices: weight(0, Slice())
-  // The tensor that the forward sees, of the shape that the parametrisation gives it. Undefined if there is neither a stored tensor
-  // nor a parametrisation.
+  // The tensor that the forward sees, with the shape that the parametrisation gives it. Undefined if there is neither a
+  // stored tensor nor a parametrisation.
   Tensor operator()() const;
-  // The same as products with rows of a dtype read it: without a graph rounded to bf16 where they are bf16 and it is f32.
+  // The same for a product with rows of this dtype: without a graph, an f32 value is rounded to bf16 for bf16 rows.
   Tensor operator()(DType rows) const;
-  // f(operator()()) of an f that gives some rows of a table: where the parametrisation acts by rows, it maps these alone.
+  // f(value) for a function f that takes some rows of a table. If the parametrisation works by rows, only these rows
+  // are mapped.
   template <class F> Tensor rows(F&& f) const {
     const Parametrisation* p = parametrisation();
     if (!p || !p->by_rows()) return f((*this)());
@@ -67,24 +69,25 @@ class Parameter : public Tensor {
     return (*p)(f(whole()));
   }
 
-  // Stores `value`, of any shape, in the place of what is stored.
+  // Stores `value`, of any shape, instead of the present tensor.
   void store(const Tensor& value) const;
 
-  // What is stored is a part of a tensor, and whole(stored), differentiable, that tensor: what a parametrisation maps, or the forward sees.
+  // Declares the stored tensor a rank's part of the parameter. whole(part), differentiable, gives the tensor that the
+  // parametrisation maps or that the forward sees.
   void hold_part(std::function<Tensor(const Tensor& part)> whole) const;
   bool holds_part() const { return seen_ && seen_->whole; }
-  // The stored tensor, or the one that it is a part of.
+  // The stored tensor, or whole(part) if it is a part.
   Tensor whole() const { return seen_ && seen_->whole ? seen_->whole(*this) : stored(); }
 
-  // Puts the parametrisation in the place of the one before; null: the tensor itself is seen.
+  // Replaces the parametrisation; null: the forward sees the tensor itself.
   void parametrize(std::shared_ptr<const Parametrisation> parametrisation);
   const Parametrisation* parametrisation() const { return seen_ ? seen_->by.get() : nullptr; }
-  // Whether anybody asked for what is seen since then: a forward that does not computes with the stored tensor.
+  // True if the value was asked for since parametrize(). A forward that does not ask computes with the stored tensor.
   bool asked() const { return seen_ && seen_->asked; }
 
-  // Keeps what is seen now for forward passes without a graph, until a tensor that it was made from is written to or
-  // replaced; with `packed` what products read of it, too, from the first one on: the packed copy, and for rows of bf16 the
-  // rounded value (core/packing.h). false lets go of it.
+  // Keeps the present value for forward passes without a graph, until a tensor that it was computed from is written to
+  // or replaced. The first product with bf16 rows keeps the rounded value, too, and with `packed` the first product
+  // keeps a packed copy (core/packing.h). on = false releases everything.
   void keep(bool on, bool packed = false);
 
  private:
@@ -101,7 +104,7 @@ class Parameter : public Tensor {
     Kept(const Kept&) = delete;
     Kept& operator=(const Kept&) = delete;
 
-    bool holds() const;  // what it was made from is as it was
+    bool holds() const;  // false if a tensor that it was computed from was changed
     Tensor read_by(DType rows);
 
     const Tensor value;
@@ -109,16 +112,16 @@ class Parameter : public Tensor {
    private:
     const bool packed_;
     const std::vector<Source> sources_;
-    std::once_flag packs_, rounds_;  // threads that share a model for inference ask at once
+    std::once_flag packs_, rounds_;  // threads that share a model for inference may ask at the same time
     Tensor rounded_;
   };
   struct Seen {
     std::shared_ptr<const Parametrisation> by;
     std::function<Tensor(const Tensor&)> whole;
     std::unique_ptr<Kept> kept;
-    std::atomic<bool> asked = false;  // by threads as above
+    std::atomic<bool> asked = false;  // threads may write it at the same time, too
   };
-  Kept* kept() const;  // null where there is nothing, or what it was made from is no more
+  Kept* kept() const;  // null if nothing is kept, or if it is out of date
   void assign(const Tensor& tensor, std::shared_ptr<Seen> seen);
 
   std::shared_ptr<Seen> seen_;

@@ -1,26 +1,27 @@
-// Mixed precision: in which dtype a Transformer of f32 parameters computes.
+// Mixed precision: the dtypes in which a Transformer with f32 parameters computes.
 #pragma once
 
 #include "core/dtype.h"
 
 namespace isonorm::nn {
 
-// full: that of the parameters.
+// full: the precision of the parameters.
 enum class Precision { full, bf16 };
 inline constexpr const char* kPrecisionNames[] = {"full", "bf16"};
 constexpr const char* name_of(Precision p) { return kPrecisionNames[static_cast<size_t>(p)]; }
 
-// Of a model whose parameters are f32; of another dtype it computes in that (Micikevicius et al., 1710.03740; in bf16
-// Kalamkar et al., 1905.12322). What branches and head read, compute and save is of `products`, every sum in it f32.
-// Parameters stay f32: they are mapped to the stream's coordinates as such, and rounded once where a product reads them;
-// their gradients are f32 sums, which no rounding follows. So are statistics of norms, logits' widening and losses: there
-// is no loss scaling, since bf16 has the exponents of f32. f16, which has not, is no choice.
+// For a model with f32 parameters (Micikevicius et al., 1710.03740; bf16: Kalamkar et al., 1905.12322); a model of
+// another dtype computes in that dtype. Branches and the head read, compute and save tensors in the precision of
+// `products`, with sums in f32. Parameters stay f32: they are mapped to the stream's coordinates in f32, and rounded
+// once when a product reads them. Their gradients are f32 sums that are not rounded. Norm statistics and losses are
+// f32, and logits are converted to f32. There is no loss scaling, because bf16 has the exponent range of f32; f16 does
+// not, and is not offered.
 struct MixedPrecision {
   Precision products = Precision::full;
-  Precision stream = Precision::full;  // the residual stream between the blocks; bf16 only where `products` are
+  Precision stream = Precision::full;  // the residual stream between the blocks; bf16 requires products in bf16
 
   bool operator==(const MixedPrecision&) const = default;
-  // Of what a branch reads of rows of a dtype, and of the stream that such rows enter.
+  // The dtype of a branch's input, and of the stream, for rows of this dtype.
   DType branch_dtype(DType rows) const { return in(products, rows); }
   DType stream_dtype(DType rows) const { return in(stream, rows); }
 

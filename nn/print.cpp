@@ -33,7 +33,7 @@ std::string own_tensors(const Module& m) {
   return s;
 }
 
-// The lines of a module and all below it, the first of them without its name.
+// The lines of a module and its descendants. The first line has no name yet.
 std::vector<Line> lines_of(const Module& m) {
   const int64_t count = m.parameter_count();
   std::vector<Line> lines = {{"", kind_of(m), count ? text(count) : "", own_tensors(m)}};
@@ -62,7 +62,8 @@ std::string kind_of(const std::type_info& type) {
   char* const demangled = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
   std::string s = demangled ? demangled : type.name();
   std::free(demangled);
-  if (const size_t local = s.rfind(")::"); local != std::string::npos) s.erase(0, local + 3);  // of a function
+  if (const size_t local = s.rfind(")::"); local != std::string::npos)
+    s.erase(0, local + 3);  // a class inside a function
   for (const std::string part : {"isonorm::", "(anonymous namespace)::"})
     for (size_t at; (at = s.find(part)) != std::string::npos;) s.erase(at, part.size());
   return s;

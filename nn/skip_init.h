@@ -16,7 +16,7 @@ namespace isonorm::nn {
 //   net.load_state_dict(load_safetensors("net.safetensors"));
 class SkipInit {
  public:
-  // on: false: values are drawn, also within another SkipInit.
+  // on = false: values are drawn, also within another SkipInit.
   [[nodiscard]] explicit SkipInit(bool on = true);
   ~SkipInit();
   SkipInit(const SkipInit&) = delete;

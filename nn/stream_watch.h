@@ -1,4 +1,4 @@
-// Looking at a residual stream while a model runs: every norm of the stream shows the rows that it is about to normalise.
+// Observes a residual stream while a model runs: each norm of the stream shows the rows that it is about to normalize.
 //
 //   std::vector<Tensor> streams;
 //   {
@@ -21,13 +21,13 @@ class StreamWatch {
   // norm: its path ("blocks.0.norm1"); rows: [..., stored width], the tensor in the graph.
   using See = std::function<void(const std::string& path, const Norm& norm, const Tensor& rows)>;
 
-  // While it lives `see` is called by every norm of a stream that runs in this thread. An inner watch replaces the outer one.
+  // While it lives, each norm of a stream that runs in this thread calls `see`. An inner watch replaces the outer one.
   [[nodiscard]] explicit StreamWatch(See see);
   ~StreamWatch();
   StreamWatch(const StreamWatch&) = delete;
   StreamWatch& operator=(const StreamWatch&) = delete;
 
-  // For Norm: shows the rows to the watch of this thread, where there is one.
+  // Called by Norm: shows the rows to this thread's watch, if there is one.
   static void show(const Norm& norm, const Tensor& rows);
 
  private:

@@ -17,17 +17,17 @@
 namespace isonorm::nn {
 namespace {
 
-// PyTorch's name and layout of a module's tensor.
+// A tensor of a module, with its name and layout in PyTorch.
 struct Spelling {
   std::string ours, theirs;
   Tensor tensor;                // here
-  bool is_convolution = false;  // a weight whose dimension 1 is the last one here
-  int64_t first_row = 0;        // in PyTorch's tensor, which may hold two of ours, one after the other
+  bool is_convolution = false;  // a weight whose dimension 1 in PyTorch is the last one here
+  int64_t first_row = 0;        // in PyTorch's tensor, which may hold two of ours one after the other
   int64_t rows = 0;             // of PyTorch's tensor
   bool is_part() const { return tensor.rank() > 0 && tensor.size(0) != rows; }
 };
 
-// Beginnings of names below a module, here and in PyTorch.
+// Prefixes of names below a module, ours and PyTorch's.
 using Renames = std::vector<std::pair<std::string, std::string>>;
 
 Renames renames_of(const Module& module) {
@@ -67,7 +67,7 @@ bool is_convolution(const Module& m) {
 
 std::string prefix_of(const std::string& path) { return path.empty() ? "" : path + '.'; }
 
-// All parameters and buffers, also under the further names of tied ones.
+// All parameters and buffers, including the aliases of tied ones.
 std::vector<Spelling> spellings_of(const Module& module) {
   std::vector<Spelling> all;
   for (const NamedParameter& p : module.named_state()) {
@@ -75,7 +75,8 @@ std::vector<Spelling> spellings_of(const Module& module) {
     for (const std::string& alias : p.aliases) all.push_back({alias, alias, p.tensor});
   }
   const auto modules = module.named_modules();
-  for (auto m = modules.rbegin(); m != modules.rend(); ++m) {  // inner modules first: the beginnings are still ours
+  for (auto m = modules.rbegin(); m != modules.rend();
+       ++m) {  // inner modules first, so that outer prefixes are still ours
     const std::string prefix = prefix_of(m->first);
     const Renames renames = renames_of(*m->second);
     for (Spelling& s : all) {
@@ -112,7 +113,8 @@ bool is_torch_layout(const Dims& given, const Dims& mine) {
   return given.rank == 4 && given != mine && Dims{given[0], given[2], given[3], given[1]} == mine;
 }
 
-// What `state` has before names of these parameters ("module.", as DataParallel saves); "": nothing.
+// The prefix that `state` puts before the names of these parameters ("module.", as DataParallel saves); "" if there is
+// none.
 std::string prefix_before(const std::vector<NamedParameter>& mine, const TensorMap& state) {
   for (const auto& [name, _] : state)
     for (const NamedParameter& p : mine)

@@ -21,8 +21,8 @@ namespace isonorm::nn {
 //   TransformerDecoderLayer: multihead_attn, norm2, norm3   cross, cross_norm, norm2
 //   BatchNorm.num_batches_tracked               (absent)
 //
-// Other names stay, also if `module` does not have them: load_state_dict() lists these. Throws, naming the tensor, if a
-// tensor has not the rank or the rows of PyTorch's.
+// Other names stay, even if `module` does not have them: load_state_dict() reports them. Throws, naming the tensor, if
+// a tensor's rank or number of rows differs from PyTorch's.
 //
 // A Linear layer after a flattened picture [channels, height, width] has its columns in that order. Here pictures are
 // [height, width, channels]: load w.reshape({out, channels, height, width}).permute({0, 2, 3, 1}).reshape({out, -1}).

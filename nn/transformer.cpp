@@ -162,7 +162,8 @@ TransformerStack TransformerStack::rebuild() const {
 namespace {
 
 void recomputed(TransformerBlock& block, Residual& r, const Attended& attended) {
-  const auto has = std::make_shared<std::vector<bool>>();  // parts of the residual that are defined, both times
+  const auto has =
+      std::make_shared<std::vector<bool>>();  // for each part of the residual after the block: is it defined
   const auto parts = [](Residual& x) { return std::array<Tensor*, 3>{&x.stream, &x.pending, &x.dual}; };
   const std::vector<Tensor> out = checkpoint(
       [&block, attended, has, parts, evaluates = EvaluationMode::is_on()](const std::vector<Tensor>& in) {

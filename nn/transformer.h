@@ -1,4 +1,4 @@
-// The one Transformer: a stack of blocks, in any arrangement of its residual connections.
+// The Transformer: a stack of blocks, in any arrangement of its residual connections.
 #pragma once
 
 #include "nn/attention.h"
@@ -8,15 +8,15 @@
 
 namespace isonorm::nn {
 
-// How tokens learn where they stand: a table added to the stream, queries and keys rotated in pairs of neighbouring
-// entries or of entries half a head apart, not at all, or by scores that fall with the distance (ALiBi).
+// How a model knows positions: a learned table added to the stream; rotary embeddings of pairs of neighbouring entries,
+// or of entries half a head apart (rotary_halves); not at all; or scores that fall with the distance (ALiBi).
 enum class Positions { learned, rotary, none, rotary_halves, alibi };
 inline constexpr const char* kPositionsNames[] = {"learned", "rotary", "none", "rotary_halves", "alibi"};
 constexpr const char* name_of(Positions p) { return kPositionsNames[static_cast<size_t>(p)]; }
 constexpr bool rotates(Positions p) { return p == Positions::rotary || p == Positions::rotary_halves; }
 
-// The initial distributions of matrices and tables. Vectors begin as their layers say. Matrices that the connections
-// initialise keep what the connections drew.
+// The initial distributions of matrices and tables. Vectors keep their layers' initial values. In blocks that the
+// arrangement initialises, its values stay.
 //
 //   by_layer  matrices uniform in +-1/sqrt(in), tables standard normal
 //   normal    normal with mean 0; standard deviation 0.02 for matrices, sqrt(2/5) for tables (as in LLaMA models of
@@ -32,42 +32,42 @@ constexpr const char* name_of(Initialisation i) { return kInitialisationNames[st
 
 // Width, attention's inner width heads x head_width and mlp_width are three independent sizes.
 struct TransformerOptions {
-  int64_t width = 64;  // of the residual stream; odd ones too
+  int64_t width = 64;  // of the residual stream; may be odd
   int64_t depth = 4;   // blocks
   int64_t heads = 4;
   int64_t head_width = 0;  // 0: width / heads, which must divide
-  int64_t kv_heads = 0;   // heads of keys and values, each shared by heads / kv_heads of queries (2305.13245); 0: heads
-  int64_t mlp_width = 0;  // 0: 4 width
+  int64_t kv_heads = 0;    // key/value heads, each used by heads / kv_heads query heads (GQA, 2305.13245); 0: heads
+  int64_t mlp_width = 0;   // 0: 4 width
   Activation activation = Activation::gelu;
   Positions positions = Positions::learned;
-  double rotary_base = 10000;         // of rotary positions
-  double rotary_share = 1;            // of a head's entries that they turn, the first ones (GPT-NeoX: 0.25)
-  NormKind qk_norm = NormKind::none;  // of each head's queries and keys: layer, rms or none
-  bool parallel = false;              // x + attention(norm1(x)) + mlp(norm2(x)); pre_ln alone (GPT-NeoX)
-  bool shared_norm = false;           // of parallel branches: both read norm1 (GPT-J, Phi, Falcon)
+  double rotary_base = 10000;         // base of rotary embeddings
+  double rotary_share = 1;            // share of a head's entries that are rotated, the leading ones (GPT-NeoX: 0.25)
+  NormKind qk_norm = NormKind::none;  // norm of each head's queries and keys: layer, rms or none
+  bool parallel = false;              // x + attention(norm1(x)) + mlp(norm2(x)) (GPT-NeoX); requires pre_ln
+  bool shared_norm = false;           // parallel branches both read norm1 (GPT-J, Phi, Falcon)
   bool causal = false;
   bool affine = false;        // learned gain and bias in the norms
-  bool norm_bias = true;      // false: of affine norms the gain alone
-  bool folded = false;        // gains that readers can take up are in them: as a conversion leaves it
-  bool scaled_gains = false;  // gains of what the branches of block l = 1, 2, ... read begin at 1/sqrt(l), not at 1
-  bool bias = true;           // biases in the linear maps
-  bool qkv_bias = false;      // of queries, keys and values, even where there are no others (Qwen2)
-  NormKind norm = NormKind::layer;  // or rms, or none: the branches and the head read the bare stream
+  bool norm_bias = true;      // false: affine norms have only a gain
+  bool folded = false;        // gains that readers' weights can absorb are absorbed, as conversion does
+  bool scaled_gains = false;  // gains of norm1, cross_norm, norm2 of block l = 1, 2, ... begin at 1/sqrt(l), not at 1
+  bool bias = true;           // biases of the linear maps
+  bool qkv_bias = false;      // biases for queries, keys and values even if bias is false (Qwen2)
+  NormKind norm = NormKind::layer;  // or rms, or none: branches and head read the bare stream
   double eps = 1e-5;                // of every norm
-  bool final_norm = true;     // false: the head reads the bare stream; without meaning in post_ln and deepnorm, whose
-                              // last sub-layer ends with a norm
+  bool final_norm = true;           // false: the head reads the bare stream. No effect in post_ln, deepnorm and
+                                    // deeppost_gpas, whose last sub-layer ends with a norm
   BranchOptions branch = {};  // dropout, stochastic depth (its probability grows linearly over the blocks), layer scale
   Arrangement connection = kPreLn;
-  MixedPrecision precision = {};  // of f32 parameters: what is computed and kept in bf16
+  MixedPrecision precision = {};  // with f32 parameters: what is computed and stored in bf16
   Initialisation initialisation = Initialisation::by_layer;
 
-  // The same with the zeros replaced. Throws where a size is not positive, width does not divide by heads, the norm is
-  // none of the three, or the stream is of bf16 and the products are not.
+  // The options with every derived size filled in. Throws if sizes are not possible (for example, if heads does not
+  // divide width) or if options contradict each other (for example, a bf16 stream with products in full precision).
   TransformerOptions complete() const;
   ConnectionOptions block_norm() const {
     return {.eps = eps, .affine = affine, .bias = norm_bias, .kind = norm, .precision = precision, .folded = folded};
   }
-  // Of the norms inside of the branches, where the arrangement has them.
+  // Options of the norms inside the branches, if the arrangement has such norms.
   std::optional<NormLayerOptions> inner_norm() const {
     return connection.inner_norms ? std::optional(NormLayerOptions{.eps = eps, .affine = affine, .bias = norm_bias})
                                   : std::nullopt;
@@ -79,27 +79,27 @@ struct TransformerOptions {
   }
   int64_t rotary_width() const { return static_cast<int64_t>(static_cast<double>(head_width) * rotary_share); }
   MultiheadAttentionOptions attention() const;
-  // Draws the initial matrices and tables of a model, unless they keep the distributions of their layers. tied: the
-  // head reads with an embedding table.
+  // Draws the initial matrices and tables of a model, unless they keep their layers' distributions. tied: the head's
+  // weight is an embedding table.
   void initialise(const Module& model, bool tied = false) const;
 };
 
-// Rows first, first + 1, ... of a table of positions, for n ids the first of which is at position `first`.
+// Rows first, ..., first + n - 1 of a position table: for n ids, the first at position `first`.
 Tensor positions_from(Embedding& table, int64_t first, int64_t n);
 
-// What attention sees beside the rows. Masks are added to the scores; undefined ones hide nothing.
+// Inputs of attention in addition to the rows. Masks are added to the scores; an undefined mask hides nothing.
 struct Attended {
   Tensor mask = {};                        // broadcasts to [batch, heads, time, time]
-  Tensor encoded = {}, encoded_mask = {};  // of a decoder: the encoder's rows, [batch, heads, time, source]
-  DecodingCache* cache = nullptr;          // of a causal stack: the rows are those behind the ones that it has seen
+  Tensor encoded = {}, encoded_mask = {};  // decoder: the encoder's rows, [batch, heads, time, source]
+  DecodingCache* cache = nullptr;          // KV cache of a causal stack: the rows are only the new ones
 };
 
-// Attention, then the MLP, each on its connection: x <- x + attention(norm1(x)); x <- x + mlp(norm2(x)) in pre_ln; in a
-// decoder's block with attention to the encoder's rows between them. Throws where there is no connection for a third
-// sub-layer, and where it has one and the two are parallel.
+// Attention, then the MLP, each with its residual connection: in pre_ln, x <- x + attention(norm1(x)); x <- x +
+// mlp(norm2(x)). A decoder's block has cross-attention to the encoder's rows between them. Throws if a decoder's
+// arrangement has no connection for a third sub-layer, or if a decoder's branches are parallel.
 //
-// A pre_ln block is torch.nn.TransformerEncoderLayer with norm_first, one of post_ln that without (tests/nn/torch_modules_test.cpp).
-// As a module it takes rows and gives rows, [batch, time, width] both:
+// With pre_ln the block is torch.nn.TransformerEncoderLayer with norm_first; with post_ln it is the one without
+// (tests/nn/torch_modules_test.cpp). As a module it maps rows to rows, [batch, time, width] both:
 //   nn::TransformerBlock block({.width = 64, .heads = 4, .affine = true});
 //   const Tensor y = block(x);
 class TransformerBlock : public Module {
@@ -107,7 +107,7 @@ class TransformerBlock : public Module {
   explicit TransformerBlock(const TransformerOptions& options, const BlockPlace& place = {});
   TransformerBlock rebuild() const { return TransformerBlock(options_, place_); }
   using Module::operator();
-  // cache: this block's of attended.cache, or null.
+  // cache: this block's part of attended.cache, or null.
   void operator()(Residual& r, const Attended& attended = {}, BlockCache* cache = nullptr);
 
  protected:
@@ -121,23 +121,25 @@ class TransformerBlock : public Module {
   const BlockPlace place_;
   Connection& norm1_;
   MultiheadAttention& attn_;
-  Connection* cross_norm_;  // null but in a decoder
+  Connection* cross_norm_;  // null except in a decoder, like cross_
   CrossAttention* cross_;
   Connection& norm2_;
   FeedForward& mlp_;
 };
 
-// `depth` blocks, run in order: a model's only stack, or one of two with `other_depth` blocks in the other. No norm follows
-// the last block. As a module from rows to rows, as a block is.
+// `depth` blocks, run in order: a model's only stack, or one of two stacks, the other of `other_depth` blocks. No norm
+// follows the last block. As a module it maps rows to rows, like a block.
 class TransformerStack : public ModuleList<TransformerBlock> {
  public:
   explicit TransformerStack(const TransformerOptions& options, Stack stack = Stack::alone, int64_t other_depth = 0);
   TransformerStack rebuild() const;
   using Module::operator();
   void operator()(Residual& r, const Attended& attended = {});
-  // Of what a block computes a backward keeps its rows alone, and runs it once more (autograd/checkpoint.h).
+  // Activation checkpointing: keeps only the input of each block and computes the block again in the backward pass
+  // (autograd/checkpoint.h).
   void recompute(bool on) { recompute_ = on; }
-  // The blocks run on own(x) of the stream's rows, and `whole` of what they give goes on.
+  // For sequence parallelism: the blocks run on own(x), a rank's share of the stream's rows x, and `whole` maps their
+  // result back.
   void share_rows(Norm::Rows own, Norm::Rows whole) { own_ = std::move(own), whole_ = std::move(whole); }
 
  protected:
@@ -151,7 +153,7 @@ class TransformerStack : public ModuleList<TransformerBlock> {
   Norm::Rows own_, whole_;
 };
 
-// TransformerStack::recompute() of all stacks in the model.
+// Calls TransformerStack::recompute() of all stacks in the model.
 void recompute(Module& model, bool on = true);
 
 }  // namespace isonorm::nn

@@ -16,7 +16,7 @@ VitOptions complete(VitOptions o) {
   return o;
 }
 
-// Rows of the table of positions that are the class token's.
+// Number of rows of the position table for the class token: 0 or 1.
 int64_t cls_positions(const VitOptions& o) { return o.cls_position && !o.mean_pool ? 1 : 0; }
 
 }  // namespace

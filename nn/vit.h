@@ -11,14 +11,14 @@ struct VitOptions {
   int64_t channels = 1;
   int64_t patch = 7;
   int64_t classes = 10;
-  bool mean_pool = false;     // pool the mean of the tokens instead of a class token's row
-  bool cls_position = false;  // where positions are learned: the class token has one, too, the first (2010.11929)
+  bool mean_pool = false;     // the head reads the mean of the tokens instead of a class token
+  bool cls_position = false;  // with learned positions: the class token has one, too, the first (2010.11929)
   TransformerOptions transformer;
 };
 
-// images [n, image, image, channels] -> logits [n, classes] of the parameters' dtype. Parameters: patch (linear from patches in the order row,
-// column, channel), position [patches, d], or one row more, where positions are learned, cls [d] (rotary positions count it as the
-// first token), blocks, norm, head.
+// images [n, image, image, channels] -> logits [n, classes] in the parameters' dtype. Parameters: patch (Linear of
+// patches, entries ordered by row, column, channel), position [patches, d] if positions are learned (with cls_position
+// one row more), cls [d] unless mean_pool (rotary embeddings count it as the first token), blocks, norm, head.
 class Vit : public Module {
  public:
   explicit Vit(const VitOptions& options);
@@ -30,7 +30,7 @@ class Vit : public Module {
 
  private:
   Linear& patch_;
-  Parameter &position_, &cls_;  // undefined without learned positions, or with mean_pool
+  Parameter &position_, &cls_;  // undefined without learned positions; undefined with mean_pool
   TransformerStack& blocks_;
   Connection& norm_;
   Linear& head_;

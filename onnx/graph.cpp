@@ -17,15 +17,15 @@
 namespace isonorm::onnx {
 namespace {
 
-// Numbers of fields, message by message.
+// Field numbers of the messages.
 enum ModelField { kIrVersion = 1, kProducer = 2, kGraph = 7, kOpsetImport = 8, kMetadata = 14 };
 enum GraphField { kNode = 1, kName = 2, kInitializer = 5, kInput = 11, kOutput = 12 };
 enum NodeField { kNodeInput = 1, kNodeOutput = 2, kNodeName = 3, kOpType = 4, kAttribute = 5 };
 enum AttributeField { kAttributeName = 1, kFloat = 2, kInt = 3, kInts = 8, kType = 20 };
 enum TensorField { kDims = 1, kDataType = 2, kTensorName = 8, kRawData = 9, kExternalData = 13, kDataLocation = 14 };
 
-constexpr int64_t kIr = 8;         // of ONNX 1.12, the first with opset 17
-constexpr int64_t kBeside = 1024;  // bytes of a tensor that are no numbers are fewer
+constexpr int64_t kIr = 8;         // of ONNX 1.12, the first release with opset 17
+constexpr int64_t kBeside = 1024;  // upper bound of the bytes of a tensor's message besides its numbers
 
 // StringStringEntryProto.
 Message entry(std::string_view key, std::string_view value) { return Message().text(1, key).text(2, value); }
@@ -139,7 +139,8 @@ void Graph::save(const std::string& path, const LazyState& state, const Metadata
   const bool apart = whole > most;
   const std::string beside = data_file(path), location = std::filesystem::path(beside).filename().string();
 
-  // The file says the length of a message before it, so that the numbers, which are in no message yet, are counted first.
+  // The length of a message is written before it, so the sizes of the numbers are counted first. They are not in a
+  // Message.
   std::vector<Message> heads;
   int64_t graph = nodes_.size() + inputs_.size() + outputs_.size(), at = 0;
   for (const Constant& c : constants_) {

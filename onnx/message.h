@@ -1,4 +1,4 @@
-// Internal: a message in protobuf's wire format, written. Source: protobuf.dev/programming-guides/encoding.
+// Internal: writes a message in protobuf's wire format. Source: protobuf.dev/programming-guides/encoding.
 #pragma once
 
 #include <bit>
@@ -25,7 +25,7 @@ class Message {
     bytes_ += fields.bytes_;
     return *this;
   }
-  // A field of so many bytes, which the caller writes behind this message's.
+  // Begins a field of `bytes` bytes, which the caller writes after this message's bytes.
   Message& begin(int field, int64_t bytes) { return tag(field, 2).varint(static_cast<uint64_t>(bytes)); }
 
   const std::string& bytes() const { return bytes_; }

@@ -25,7 +25,7 @@ class Builder {
 
   void gpt() {
     const bool learned = t_.positions == Positions::learned;
-    // A table of one row would be added to all ids; slices of a longer one fail beyond its end.
+    // A position table of one row would be broadcast to all ids. Slices of a longer table fail beyond its end.
     const Axis rows_of_ids = learned && model_.number("context") == 1 ? Axis(int64_t{1}) : "time";
     const Value ids = g_.input("ids", DType::i64, {"batch", rows_of_ids});
     const Value time = g_.add("Shape", {ids}, {{"start", int64_t{1}}, {"end", int64_t{2}}});
@@ -66,7 +66,7 @@ class Builder {
   }
 
  private:
-  // What all blocks use: rows() gives their number, [1].
+  // Values that all blocks use: causal mask, ALiBi bias, rotations. rows() gives the sequence length, [1].
   template <class F> void prepare(const F& rows) {
     const bool causal = t_.causal || model_.row().causal, alibi = t_.positions == Positions::alibi;
     if (!causal && !alibi && !nn::rotates(t_.positions)) return;
@@ -79,7 +79,7 @@ class Builder {
       const Value back = g_.add("Sub", {position, g_.add("Sub", {time, g_.whole({1})})});
       bias_ = g_.add("Mul", {g_.constant("slopes", slopes()), cast(back, g_.dtype())});
     }
-    if (nn::rotates(t_.positions)) {  // in f64: a position times a frequency is a large angle
+    if (nn::rotates(t_.positions)) {  // in f64, since position times frequency is a large angle
       const Value at = reshape(cast(position, DType::f64), {-1, 1, 1, 1});
       const Value angles = g_.add("Mul", {at, g_.constant("frequencies", frequencies())});
       cosine_ = cast(g_.add("Cos", {angles}), g_.dtype());
@@ -103,7 +103,8 @@ class Builder {
 
   Value last(const Value& x) { return normed("norm", x, t_.final_norm ? norm_ : NormKind::none, t_.width); }
 
-  // [..., time, (heads + 2 kv_heads) head_width] as queries, keys and values; heads that share keys are an axis of the queries.
+  // Self-attention. qkv is [..., time, (heads + 2 kv_heads) head_width]. If query heads share key heads, the queries
+  // get one axis more.
   Value attention(const std::string& path, const Value& x) {
     const int64_t heads = t_.heads, shared = t_.kv_heads, size = t_.head_width;
     const Value rows = reshape(linear(path + ".qkv", x), {0, 0, heads + 2 * shared, size});
@@ -131,7 +132,7 @@ class Builder {
     if (cosine_.empty()) return x;
     const int64_t width = t_.rotary_width(), rest = t_.head_width - width;
     const bool halves = t_.positions == Positions::rotary_halves;
-    const int64_t axis = halves ? 3 : 4;  // of a pair
+    const int64_t axis = halves ? 3 : 4;  // the axis of a pair
     const std::vector<Value> parts = rest > 0 ? g_.split(x, 3, {width, rest}) : std::vector{x};
     const Value pairs =
         halves ? reshape(parts[0], {0, 0, 0, 2, width / 2}) : reshape(parts[0], {0, 0, 0, width / 2, 2});
@@ -175,7 +176,7 @@ class Builder {
     return linear(path + ".fc2", activated());
   }
 
-  // x W^T + b, times the branch's scale where it has one.
+  // x W^T + b, times the branch's scale if it has one.
   Value linear(const std::string& path, const Value& x) {
     return with(path, ".scale", "Mul", biased(path, g_.add("MatMul", {x, g_.weight(path + ".weight", true)})));
   }
@@ -185,7 +186,7 @@ class Builder {
     return state_.outline.find(name) ? g_.add(op, {x, g_.weight(name)}) : x;
   }
 
-  // The same by the table of ids [batch, time]: a transposed copy would be as large.
+  // The head with weight tying, by Gemm: a transposed copy would be as large as the table. ids [batch, time].
   Value tied_head(const Value& rows, const Value& ids) {
     const Dims& table = state_.outline.at("token.weight").shape();
     const Value flat = reshape(rows, {-1, table[1]}), size = g_.whole({table[0]});
@@ -194,12 +195,12 @@ class Builder {
     return biased("head", g_.add("Reshape", {product, shape}, {{"allowzero", int64_t{1}}}));
   }
 
-  // gain * normalize(x) + bias over the last axis, of `width` entries, of which compressed rows store all but one
+  // gain * normalize(x) + bias over the last axis of `width` entries. Compressed rows store all but one of them
   // (core/formulas/norm_spec.h).
   Value normed(const std::string& path, const Value& x, NormKind kind, int64_t width) {
     if (kind == NormKind::none) return x;
     const std::string gain = path + ".weight";
-    const auto scale = [&] {  // runtimes fuse a norm that ends with a gain
+    const auto scale = [&] {  // runtimes fuse a norm only if it ends with a gain
       return state_.outline.find(gain)
                  ? g_.weight(gain)
                  : g_.constant(text("ones ", width),
@@ -237,13 +238,13 @@ class Builder {
     return g_.add("Transpose", {x}, {{"perm", order}});
   }
   Value cast(const Value& x, DType dtype) { return g_.add("Cast", {x}, {{"to", data_type(dtype)}}); }
-  // Rows begin to end, [1] each.
+  // Rows begin to end; both [1].
   Value slice(const Value& x, const Value& begin, const Value& end) {
     return g_.add("Slice", {x, begin, end, g_.whole({0})});
   }
 
-  // Slopes of ALiBi (2108.12409, section 3): of n heads, a power of two, 2^(-8 i / n); of others those of the power below, then
-  // every other one of the power above.
+  // Slopes of ALiBi (2108.12409, section 3). For n heads, n a power of two: 2^(-8 i / n). Otherwise the slopes of the
+  // next lower power of two, then every other slope of the next higher one.
   Tensor slopes() const {
     const auto above = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(t_.heads))), below = above / 2;
     std::vector<double> slope;
@@ -255,7 +256,7 @@ class Builder {
     return detached::to(from_vector(slope, shape), g_.dtype());
   }
 
-  // Of rotary positions (2104.09864), shaped for the pairs of a head.
+  // Frequencies of rotary positions (2104.09864), shaped for the pairs of a head.
   Tensor frequencies() const {
     const int64_t half = t_.rotary_width() / 2;
     std::vector<double> f;
@@ -269,7 +270,7 @@ class Builder {
   const training::ModelOptions& model_;
   const nn::TransformerOptions& t_;
   const NormKind norm_;
-  Value hidden_, bias_, cosine_, sine_;  // empty: there is none
+  Value hidden_, bias_, cosine_, sine_;  // empty if not used
 };
 
 }  // namespace
@@ -278,7 +279,8 @@ void save_model(const std::string& path, const LazyState& state, const training:
                 const Metadata& metadata, DType dtype, int64_t opset) {
   const training::ModelOptions model = options.complete();
   const nn::TransformerOptions& t = model.transformer();
-  // One more member does not compile until it has its name here: the graph computes it, or it is refused.
+  // A new member of TransformerOptions does not compile until it is named here: then compute it in the graph, or refuse
+  // it.
   [[maybe_unused]] const auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions,
                                 rotary_base, rotary_share, qk_norm, parallel, shared_norm, causal, affine, norm_bias,
                                 folded, scaled_gains, bias, qkv_bias, norm, eps, final_norm, branch, connection,

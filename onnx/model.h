@@ -1,4 +1,4 @@
-// Internal: a model of ours as an ONNX file, which runtimes run: its inference, for any batch and number of ids.
+// Internal: exports a model as an ONNX file for inference, for any batch size and sequence length.
 #pragma once
 
 #include "io/lazy_state.h"
@@ -8,10 +8,11 @@ namespace isonorm::onnx {
 
 inline constexpr int64_t kOpsets[] = {17, 23};
 
-// Replaces the file. dtype: f32 or f64, for the whole computation. A GPT takes "ids", i64 [batch, time] with at most `context`
-// ids a row; a ViT takes "images" [batch, image, image, channels]. Both give "logits".
-// In opset 17 an RMSNorm becomes the operators of its formula, which onnxruntime fuses into one. In opset 23, in f32, it becomes
-// RMSNormalization. A norm in f64 always becomes the operators of its formula, because the attribute epsilon is f32.
+// Replaces the file. dtype: f32 or f64, for the whole computation. A GPT takes "ids", i64 [batch, time] with at most
+// `context` ids a row; a ViT takes "images" [batch, image, image, channels]. Both return "logits".
+// In opset 17 an RMSNorm becomes the operators of its formula, which onnxruntime fuses into one. In opset 23, in f32,
+// it becomes RMSNormalization. A norm in f64 always becomes the operators of its formula, because the attribute epsilon
+// is f32.
 // Throws if the model is neither a GPT nor a ViT, or if its connections are not pre_ln.
 // The file's metadata_props are options.description() and `metadata`.
 void save_model(const std::string& path, const LazyState& state, const training::ModelOptions& options,

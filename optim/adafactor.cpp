@@ -11,13 +11,13 @@
 namespace isonorm::optim {
 namespace {
 
-// f64, of one element.
+// A scalar, f64.
 Tensor rms(const Tensor& x) { return norm(x).to(DType::f64) / std::sqrt(static_cast<double>(x.numel())); }
 
 // mean += rest (x - mean), in place.
 void take_in(const Tensor& mean, const Tensor& x, double rest) { copy_into(mean, mean + (x - mean) * rest); }
 
-// Takes the squares into the state; the second moment that it then stands for.
+// Updates the state with the squared gradients, and returns the second moment that it represents.
 Tensor second_moment(const std::array<Tensor, 3>& state, const Tensor& squares, double rest, double eps1) {
   if (squares.rank() < 2) {
     take_in(state[0], squares, rest);
@@ -71,7 +71,7 @@ void Adafactor::prepare(std::vector<kernels::Update>& updates, const std::vector
     const Tensor v = second_moment(u.state, square(g), std::pow(t, o.beta2_decay), eps1);
     const Tensor direction = g * rsqrt(clamp(v, eps1 * eps1, HUGE_VAL));
     u.state[0] = direction;
-    u.gradient_factor = {};  // the direction has it
+    u.gradient_factor = {};  // applied to the direction already
     u.rule = rules::Along{1};
     u.trust = alpha / clamp(rms(direction) / o.d, 1, HUGE_VAL);
   }

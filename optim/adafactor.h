@@ -9,10 +9,10 @@ namespace isonorm::optim {
 
 struct AdafactorOptions {
   double lr = 1e-2;              // the largest relative step
-  double beta2_decay = -0.8;     // the second moment takes in t^beta2_decay of each new square
+  double beta2_decay = -0.8;     // weight of a new square in the second moment: t^beta2_decay
   std::optional<double> eps1{};  // floor of the root of the second moment; by default eps of the parameter's dtype
-  double eps2 = 1e-3;            // floor of the size of the weights
-  double d = 1;                  // limit on the root mean square of an update
+  double eps2 = 1e-3;            // lower limit for rms(w) in the step size
+  double d = 1;                  // upper limit for the root mean square of an update
   double weight_decay = 0;       // decoupled: w is multiplied by 1 - lr weight_decay before the step
 };
 
@@ -28,7 +28,7 @@ class Adafactor : public ElementwiseOptimizer {
  public:
   explicit Adafactor(const std::vector<Tensor>& parameters, AdafactorOptions options = {});
   explicit Adafactor(const std::vector<ParameterGroup<AdafactorOptions>>& groups);
-  bool replays() const override { return false; }   // decay and rate are numbers of other kernels, too
+  bool replays() const override { return false; }   // the decay and the rate enter other kernels, too
   bool by_entry() const override { return false; }  // means are over rows and columns
 
  private:

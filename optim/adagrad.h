@@ -9,7 +9,7 @@ struct AdagradOptions {
   double lr = 1e-2;
   double lr_decay = 0;
   double weight_decay = 0;  // coupled (L2): added to the gradient as weight_decay w
-  double initial = 0;       // the sum of squares starts with it
+  double initial = 0;       // initial value of the sum of squares
   double eps = 1e-10;
 };
 

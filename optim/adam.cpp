@@ -8,7 +8,7 @@ void AdamBase::add_group(const std::vector<Tensor>& parameters, const AdamOption
   check_not_negative("eps", o.eps);
   check_not_negative("weight_decay", o.weight_decay);
   Optimizer::add_group(parameters, o.lr, {"exp_avg", "exp_avg_sq"});
-  options_.resize(groups());  // groups before this one may be of another kind
+  options_.resize(groups());  // earlier groups may belong to a derived class
   options_.back() = o;
 }
 

@@ -1,4 +1,4 @@
-// Adam, with the weight decay of its paper's time: coupled, through the gradient.
+// Adam with coupled weight decay (L2).
 #pragma once
 
 #include "optim/elementwise.h"

@@ -9,7 +9,7 @@
 namespace isonorm::optim {
 namespace {
 
-// Of a list that is not empty. Throws where they lie on more than one.
+// The device of a list that is not empty. Throws if the tensors are on several devices.
 Device device_of(const std::vector<Tensor>& tensors) {
   const Device device = tensors.front().device();
   for (const Tensor& x : tensors)
@@ -17,7 +17,7 @@ Device device_of(const std::vector<Tensor>& tensors) {
   return device;
 }
 
-// The gradients that there are.
+// The gradients of the parameters that have one.
 std::vector<Tensor> gradients_of(const std::vector<Tensor>& parameters) {
   std::vector<Tensor> gradients;
   gradients.reserve(parameters.size());
@@ -26,7 +26,7 @@ std::vector<Tensor> gradients_of(const std::vector<Tensor>& parameters) {
   return gradients;
 }
 
-// Of a list that is not empty: f64 [tensors].
+// The sum of squares of each tensor, f64 [tensors]. The list is not empty.
 Tensor sums_of_squares(const std::vector<Tensor>& tensors) {
   const Device device = device_of(tensors);
   const Tensor sums = empty({std::ssize(tensors)}, {DType::f64, device});
@@ -54,7 +54,7 @@ double clip_factor(double norm, double max_norm) {
 }
 
 ClipNumbers clip_numbers(const std::vector<Tensor>& parameters, double max_norm) {
-  (void)clip_factor(0, max_norm);  // refuses a limit that is none
+  (void)clip_factor(0, max_norm);  // throws if max_norm is not above 0
   const std::vector<Tensor> gradients = gradients_of(parameters);
   const Device device =
       gradients.empty() ? parameters.empty() ? kCpu : parameters.front().device() : device_of(gradients);
@@ -80,7 +80,7 @@ void clip_grad_value(const std::vector<Tensor>& parameters, double limit) {
 void add_l2(const std::vector<Tensor>& parameters, double weight_decay) {
   check(weight_decay >= 0 && std::isfinite(weight_decay), "add_l2: weight_decay is ", weight_decay,
         ", expected a finite number from 0");
-  std::vector<kernels::Update> updates;  // SGD on the gradients, driven by the weights
+  std::vector<kernels::Update> updates;  // SGD steps on the gradients, with the weights as their gradients
   for (const Tensor& p : parameters)
     if (const Tensor g = p.grad(); g.defined()) {
       check(p.is_contiguous(), "add_l2: a parameter has shape ", p.shape(), " and strides ", p.strides(),

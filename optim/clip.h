@@ -1,5 +1,5 @@
-// Limits on gradients, and L2 within them. All work in place on the gradients that the parameters hold; parameters
-// without one are skipped.
+// Limits on gradients, and L2 regularization that the limits see. All work in place on the gradients of the parameters;
+// parameters without a gradient are skipped.
 #pragma once
 
 #include <vector>
@@ -23,16 +23,16 @@ struct ClipNumbers {
 };
 ClipNumbers clip_numbers(const std::vector<Tensor>& parameters, double max_norm);
 
-// Multiplies all gradients by clip_factor of their norm; returns the norm that they had
+// Multiplies all gradients by clip_factor() of their norm; returns the norm before that
 // (torch.nn.utils.clip_grad_norm_, L2). Pascanu et al., "On the difficulty of training recurrent neural networks", ICML
 // 2013.
 double clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm);
 
-// Clamps every entry of the gradients to [-limit, limit]; NaN stays. Throws where limit is below 0 or NaN.
+// Clamps every entry of the gradients to [-limit, limit]; NaN stays. Throws if limit is negative or NaN.
 void clip_grad_value(const std::vector<Tensor>& parameters, double limit);
 
-// gradient += weight_decay w: the gradient of loss + weight_decay/2 |w|^2. Use it if limits have to see the L2 term,
-// too; an optimizer's own weight_decay comes after them:
+// gradient += weight_decay w: the gradient of loss + weight_decay/2 |w|^2. Use it if the limits must include the L2
+// term; an optimizer's own weight_decay is applied after them:
 //   add_l2(p, 0.01);
 //   opt.step(clip_factor(grad_norm(p), 1.0));
 // Throws if weight_decay is negative or not finite.

@@ -57,7 +57,7 @@ void ElementwiseOptimizer::step_scaled(const Tensor& gradient_factor) {
 
 void ElementwiseOptimizer::take_step(double gradient_scale, const Tensor& gradient_factor) {
   const DefaultFloatEnvironment environment;
-  updates_.clear();  // what a step that threw left
+  updates_.clear();  // left over if the last step threw
   stepped_.clear();
   last_.clear();
   last_scale_ = gradient_scale;
@@ -79,7 +79,7 @@ void ElementwiseOptimizer::take_step(double gradient_scale, const Tensor& gradie
   }
   prepare(updates_, stepped_);
   run(updates_);
-  updates_.clear();  // keeps no gradient alive
+  updates_.clear();  // releases the gradients
 }
 
 }  // namespace isonorm::optim

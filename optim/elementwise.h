@@ -21,8 +21,8 @@ class ElementwiseOptimizer : public Optimizer {
   std::vector<kernels::Update> advance() final;
 
  protected:
-  // The rule of one parameter's step, and its weight decay: coupled, added to the gradient as l2 w; decoupled, w is
-  // multiplied by `keep` first.
+  // The rule of one parameter's step, and its weight decay: coupled decay adds l2 w to the gradient; decoupled decay
+  // multiplies w by `keep` before the step.
   struct Step {
     UpdateRule rule;
     double l2 = 0, keep = 1;
@@ -31,15 +31,16 @@ class ElementwiseOptimizer : public Optimizer {
   ElementwiseOptimizer(const char* name, size_t parameters);
   ElementwiseOptimizer(ElementwiseOptimizer&&) noexcept;
   ElementwiseOptimizer& operator=(ElementwiseOptimizer&&) noexcept;
-  // The rule of a parameter of `group` in its own step t = 1, 2, ...
+  // The rule for the parameters of `group` in their own step t = 1, 2, ...
   virtual Step step_of(int group, int64_t t) const = 0;
-  // May change the updates before they run, by measurements on whole tensors. An optimizer that changes their numbers,
-  // or runs other updates, says so by replays(). stepped[i] is the parameter of update i.
+  // Hook to change the updates before they run, using measurements on whole tensors. stepped[i] is the parameter of
+  // update i. An optimizer that changes the updates' numbers, or runs further updates, overrides replays().
   virtual void prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped);
   void run(std::vector<kernels::Update>& updates) const;
   // The gradient in `dtype` times gradient_scale and gradient_factor.
   static Tensor scaled_gradient(const kernels::Update& update, DType dtype);
-  // Gives each update its trust ratio, by the norms of `pairs`: each has a weight and the tensor to compare it with.
+  // Sets the trust ratio of each update from the norms of `pairs`: for each update, a weight and the tensor to compare
+  // it with.
   void set_trust(std::vector<kernels::Update>& updates, const std::vector<Tensor>& pairs,
                  const std::vector<kernels::TrustRatio>& ratios) const;
 
@@ -47,8 +48,8 @@ class ElementwiseOptimizer : public Optimizer {
   void take_step(double gradient_scale, const Tensor& gradient_factor);
 
   std::vector<const Entry*> stepped_;
-  std::vector<size_t> last_;  // the parameters in the last step, by their number among the entries
-  double last_scale_ = 1;     // gradient_scale of that
+  std::vector<size_t> last_;  // indices of the entries that the last step changed
+  double last_scale_ = 1;     // its gradient_scale
   std::vector<kernels::Update> updates_;
 };
 

@@ -39,7 +39,7 @@ void Ema::update() {
   }
   const double t = static_cast<double>(++steps_);
   const double decay = options_.warmup ? std::min(options_.decay, (1 + t) / (10 + t)) : options_.decay;
-  std::vector<kernels::Update> updates;  // "gradient": the weights themselves
+  std::vector<kernels::Update> updates;  // the rule averages its "gradient", here the weights
   for (size_t i = 0; i < parameters_.size(); ++i)
     updates.push_back({.gradient = parameters_[i],
                        .parameter = parameters_[i],

@@ -1,4 +1,4 @@
-// An exponential moving average of weights, to evaluate with or to keep.
+// An exponential moving average of the weights, for evaluation or as the result.
 #pragma once
 
 #include "core/tensor_map.h"
@@ -7,7 +7,7 @@ namespace isonorm::optim {
 
 struct EmaOptions {
   double decay = 0.999;
-  bool warmup = false;  // decay min(decay, (1 + t) / (10 + t)) at update t = 1, 2, ..., so that the start is forgotten
+  bool warmup = false;  // decay min(decay, (1 + t) / (10 + t)) at update t = 1, 2, ..., to forget the initial weights
 };
 
 // average = decay average + (1 - decay) w, from a copy of the weights at construction. Polyak and Juditsky,
@@ -21,15 +21,15 @@ struct EmaOptions {
 //   ema.restore();  // bit for bit the weights from before
 class Ema {
  public:
-  // Throws on an undefined or non-contiguous parameter, and where decay is outside [0, 1).
+  // Throws on an undefined or non-contiguous parameter, and if decay is outside [0, 1).
   explicit Ema(const std::vector<Tensor>& parameters, EmaOptions options = {});
 
-  // Takes the weights of this moment into the averages. Throws between apply() and restore(), and, naming the parameter, if
-  // to() or replace() has changed a parameter's dtype, device or shape since construction.
+  // Adds the current weights to the averages. Throws between apply() and restore(). Also throws, naming the parameter,
+  // if to() or replace() has changed a parameter's dtype, device or shape since construction.
   void update();
-  // Puts the averages into the parameters, in place, and keeps their own weights aside. Throws if that is done already.
+  // Saves the weights and puts the averages into the parameters, in place. Throws if that is done already.
   void apply();
-  // Puts the weights back. Throws where apply() was not called.
+  // Puts the saved weights back. Throws if apply() was not called.
   void restore();
 
   // One per parameter, in order; the next update changes them.
@@ -47,7 +47,7 @@ class Ema {
  private:
   EmaOptions options_;
   std::vector<Tensor> parameters_, averages_;
-  std::vector<Tensor> aside_;  // the weights, between apply() and restore()
+  std::vector<Tensor> aside_;  // the saved weights, between apply() and restore()
   int64_t steps_ = 0;
 };
 

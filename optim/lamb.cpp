@@ -35,7 +35,7 @@ void Lamb::prepare(std::vector<kernels::Update>& updates, const std::vector<cons
     const int group = stepped[i]->group;
     ratios.push_back({.adapt = options_[group].adapt, .coefficient = 1, .weight_decay = 0, .gradient_scale = 1});
     updates[i].state[0] = tensors[2 * i + 1];
-    updates[i].gradient_factor = {};  // the direction has it
+    updates[i].gradient_factor = {};  // applied to the direction already
     updates[i].rule = rules::Along{lr(group)};
   }
   set_trust(updates, tensors, ratios);

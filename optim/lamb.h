@@ -1,4 +1,4 @@
-// LAMB: Adam's step, for each tensor at a length in proportion to the tensor's own norm.
+// LAMB: Adam's step, scaled for each tensor in proportion to the tensor's norm.
 #pragma once
 
 #include "optim/elementwise.h"
@@ -9,7 +9,7 @@ struct LambOptions {
   double lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-6;
-  double weight_decay = 1e-2;  // added to the step, before its length is taken
+  double weight_decay = 1e-2;  // added to the step before its norm is taken
   bool adapt = true;           // false: ratio 1 (AdamW), as is usual for biases and gains
 };
 
@@ -22,7 +22,7 @@ class Lamb : public ElementwiseOptimizer {
  public:
   explicit Lamb(const std::vector<Tensor>& parameters, LambOptions options = {});
   explicit Lamb(const std::vector<ParameterGroup<LambOptions>>& groups);
-  bool replays() const override { return false; }   // the direction is an update of its own
+  bool replays() const override { return false; }   // the direction needs an update of its own
   bool by_entry() const override { return false; }  // norms are over a whole tensor
 
  private:

@@ -1,4 +1,4 @@
-// LARS: SGD with momentum, each tensor at a rate in proportion to its own norm.
+// LARS: SGD with momentum; each tensor's rate is proportional to its norm.
 #pragma once
 
 #include "optim/elementwise.h"

@@ -8,7 +8,7 @@ namespace isonorm::optim {
 // The factor on the learning rate for a matrix [rows, columns].
 enum class MuonScale {
   original,            // sqrt(max(1, rows / columns)): Jordan
-  match_rms_adamw,     // 0.2 sqrt(max(rows, columns)), so that rates of AdamW fit: Liu et al., 2502.16982
+  match_rms_adamw,     // 0.2 sqrt(max(rows, columns)), so that AdamW's rates can be kept: Liu et al., 2502.16982
   spectral_unclamped,  // sqrt(rows / columns): Bernstein, "Deriving Muon", 2025
   none                 // 1
 };
@@ -20,13 +20,13 @@ struct MuonOptions {
   bool nesterov = true;
   MuonScale scale = MuonScale::original;
   int ns_steps = 5;
-  double a = 3.4445, b = -4.7750, c = 2.0315;  // of the Newton-Schulz polynomial
-  double eps = 1e-7;                           // floor of the norm that the iteration divides by
+  double a = 3.4445, b = -4.7750, c = 2.0315;  // coefficients of the Newton-Schulz polynomial
+  double eps = 1e-7;                           // lower limit for the norm by which the iteration divides
 };
 
-// X / max(|X|, eps), then `steps` times X <- a X + (b A + c A A) X with A = X X^T, computed on the side with fewer
-// rows: with the usual coefficients all singular values of the result lie near 1 (0.7 to 1.2), except tiny singular
-// values of X / |X|. x [rows, columns] of f32 or f64; no graph.
+// X / max(|X|, eps), then `steps` times X <- a X + (b A + c A A) X with A = X X^T, computed for the orientation with
+// fewer rows. With the default coefficients all singular values of the result are near 1 (0.7 to 1.2), except tiny
+// singular values of X / |X|. x [rows, columns] of f32 or f64; no graph.
 Tensor newton_schulz(const Tensor& x, const MuonOptions& options);
 
 // Matrices:  b += (1 - momentum) (gradient - b) (b starts at 0);  u = gradient + momentum (b - gradient), without
@@ -42,8 +42,8 @@ class Muon : public AdamBase {
   explicit Muon(const std::vector<Tensor>& matrices, MuonOptions options = {});
   explicit Muon(const std::vector<ParameterGroup<MuonOptions>>& matrices,
                 const std::vector<ParameterGroup<AdamWOptions>>& rest = {});
-  bool replays() const override { return false; }   // the average is an update of its own
-  bool by_entry() const override { return false; }  // it orthogonalises a whole matrix
+  bool replays() const override { return false; }   // the momentum average needs an update of its own
+  bool by_entry() const override { return false; }  // orthogonalises whole matrices
 
  private:
   Step step_of(int group, int64_t t) const override;

@@ -69,7 +69,7 @@ void Optimizer::add_group(const std::vector<Tensor>& parameters, double lr,
           node ? " is the result of an op, expected a leaf" : " takes no gradient; call require_grad() on it");
     check(p.is_contiguous(), name_, ": parameter ", i, " has shape ", p.shape(), " and strides ", p.strides(),
           ", expected a contiguous one");
-    if (!seen.insert(&p.impl()).second) {  // models that share it list it once each
+    if (!seen.insert(&p.impl()).second) {  // models that share a parameter each list it
       const auto same = [&](const Entry& e) { return &e.parameter.impl() == &p.impl(); };
       const int other = std::ranges::find_if(entries_, same)->group;
       check(other == groups() - 1, name_, ": a parameter of shape ", p.shape(), " is in group ", other,
@@ -151,7 +151,7 @@ bool Optimizer::begin_step(Entry& e, Tensor& gradient) {
       e.state.push_back(empty(spec.shape, {dtype, e.parameter.device()}));
       fill(e.state.back(), spec.initial);
     }
-  for (Tensor& s : e.state) s = to(s, e.parameter.device());  // where the parameter moved since the last step
+  for (Tensor& s : e.state) s = to(s, e.parameter.device());  // in case the parameter moved since the last step
   ++e.steps;
   return true;
 }
@@ -173,7 +173,7 @@ TensorMap Optimizer::live_state() const {
   return map;
 }
 
-// What `from` holds for the parameter `e` under names that begin with `prefix`.
+// The state of parameter `e` from the tensors of `from` whose names begin with `prefix`.
 Optimizer::Entry Optimizer::loaded(const Entry& e, const std::string& prefix, const TensorMap& from) const {
   Entry result{e.parameter, e.group, e.specs};
   const Tensor* step = from.find(prefix + "step");
@@ -217,7 +217,7 @@ void Optimizer::load_state_dict(const TensorMap& state) {
     lr.push_back(number(name));
     check_not_negative(name.c_str(), lr.back());
     if (g == 0 || !state.find(factor)) continue;
-    factors[g] = number(factor);  // infinite if the first group was made with rate 0
+    factors[g] = number(factor);  // infinite if the first group was constructed with rate 0
     check_option(factors[g] >= 0, factor.c_str(), factors[g], "a number from 0");
   }
   for (const auto& [name, t] : state)

@@ -1,6 +1,5 @@
-// The common part of all optimizers: parameters in groups, their state, the learning rate, and how state is saved.
-// Invariant: the state of a parameter appears with its first gradient; no step after that takes new memory from the
-// system.
+// Base class of the optimizers: groups of parameters, their state, the learning rate, and saving. Invariant: a
+// parameter's state is allocated with its first gradient; later steps take no new memory from the system.
 #pragma once
 
 #include <functional>
@@ -15,7 +14,7 @@ struct Update;  // core/kernels/optimizer.h
 
 namespace isonorm::optim {
 
-// Parameters that are trained with options of their own.
+// Parameters with their own options.
 template <class Options> struct ParameterGroup {
   std::vector<Tensor> parameters;
   Options options;
@@ -34,60 +33,62 @@ class Optimizer {
   // for it. An optimizer that does not override it reads the number, which waits.
   virtual void step_scaled(const Tensor& gradient_scale);
 
-  // For a step that a device does again (gpu/steps/captured.h): true if advance() gives every number that changes in
-  // it.
+  // True if advance() gives every number that changes from step to step, so that a device can repeat a captured step
+  // (gpu/steps/captured.h).
   virtual bool replays() const { return false; }
-  // Counts a step of the parameters that took part in the last one, and gives the updates that it would make now, in
-  // order and without tensors. Throws where replays() is false.
+  // Counts one more step for the parameters of the last step, and returns the updates of that step, in order and
+  // without tensors. Throws if replays() is false.
   virtual std::vector<kernels::Update> advance();
-  // How often load_state_dict() has put new tensors in the place of the state.
+  // How often load_state_dict() has replaced the state's tensors.
   int loads() const { return loads_; }
 
   // True if the update of an entry depends on that entry alone, its gradient and its state. Parts of parameters can
   // then be updated separately.
   virtual bool by_entry() const { return false; }
 
-  // Clears every parameter's gradient: gradients are undefined until the next backward().
+  // Clears the gradients of all parameters: they are undefined until the next backward().
   void zero_grad();
 
   // The learning rate of a group, counted from the end if negative. Throws if there is no such group.
   double lr(int group = 0) const { return lr_[checked_group(group)]; }
-  // Sets the learning rate of the first group. The rate of every other group becomes lr times (its rate at construction / the
-  // first group's rate at construction). Throws if a rate is negative or not finite, or if only the first group was made
-  // with rate 0. Then no rate changes.
+  // Sets the learning rate of the first group. The rate of every other group becomes lr times (its rate at construction
+  // / the first group's rate at construction). Throws if a rate is negative or not finite, or if only the first group
+  // was made with rate 0. Then no rate changes.
   void set_lr(double lr);
   // Sets the learning rate of a group, counted from the end if negative. The factors for set_lr(lr) stay. Throws if
   // there is no such group, and if lr is negative or not finite.
   void set_lr(int group, double lr);
-  // Change an option of a group from the next step on, within the range that the constructor accepts. The options are not
-  // part of state_dict(). Throw if the optimizer has no such option; set_momentum() also if the group was made without
-  // momentum (it has no buffer) or if momentum is 0.
+  // Change an option of a group from the next step on, within the range that the constructor accepts. The options are
+  // not part of state_dict(). Throw if the optimizer has no such option; set_momentum() also if the group was made
+  // without momentum (it has no buffer) or if momentum is 0.
   void set_weight_decay(int group, double weight_decay);
   void set_momentum(int group, double momentum);
 
   int groups() const { return static_cast<int>(lr_.size()); }
   std::vector<Tensor> parameters() const;
   const char* name() const { return name_; }
-  // The parameters' device. Throws if they lie on several.
+  // The parameters' device. Throws if they are on several devices.
   Device device() const;
 
   // A copy of the state: "group.<g>.lr", for groups after the first "group.<g>.lr_factor" (see set_lr()), and for each
-  // parameter that has been stepped, by its position i over all groups, "<i>.step" (i64) and the state by PyTorch's names
-  // ("<i>.exp_avg", ...).
+  // parameter that has been stepped, by its position i over all groups, "<i>.step" (i64) and the state by PyTorch's
+  // names ("<i>.exp_avg", ...).
   TensorMap state_dict() const;
-  // state_dict() without the copy, to write a file: the next step changes the tensors of "<i>.exp_avg" and its like.
+  // state_dict() without the copy, for writing a file: the next step changes the tensors ("<i>.exp_avg", ...).
   TensorMap live_state() const;
-  // Copies such a state in; a training continues bit-equal. Throws, and changes nothing, if a name is missing or
-  // unknown, or a shape or dtype differs. A state without factors (files of older versions) does not change the
+  // Copies the state in; training then continues with the same bits. Throws, and changes nothing, if a name is missing
+  // or unknown, or a shape or dtype differs. A state without factors (files of older versions) does not change the
   // factors.
   void load_state_dict(const TensorMap& state);
 
  protected:
-  // Moved by its kinds alone, for containers of optimizers; not copied: two optimizers would step the same parameters.
+  // Movable by derived classes only, for containers of optimizers. Not copyable: two optimizers would step the same
+  // parameters.
   Optimizer(Optimizer&&) = default;
   Optimizer& operator=(Optimizer&&) = default;
 
-  // Pointers to the options of a group that set_weight_decay() and set_momentum() change; null if there is no such option.
+  // Pointers to the options of a group that set_weight_decay() and set_momentum() change; null if there is no such
+  // option.
   struct Tunable {
     double* weight_decay = nullptr;
     double* momentum = nullptr;
@@ -104,23 +105,23 @@ class Optimizer {
     Tensor parameter;
     int group;
     std::vector<StateSpec> specs;
-    int64_t steps = 0;            // that this parameter has taken
+    int64_t steps = 0;            // steps that this parameter has taken
     std::vector<Tensor> state{};  // empty before the first step, then one per spec
     Dims shape = parameter.shape();
   };
 
-  // `name` goes before messages; `parameters`: their number in all groups. Throws if that is 0: nothing would train.
+  // `name` begins error messages. `parameters` is their number in all groups. Throws if it is 0: nothing would train.
   Optimizer(const char* name, size_t parameters);
   template <class Options> static size_t count(const std::vector<ParameterGroup<Options>>& groups) {
     size_t n = 0;
     for (const auto& g : groups) n += g.parameters.size();
     return n;
   }
-  // A group whose parameters keep what `specs_of` says. A parameter that is given twice is taken once. Throws on a parameter that is
-  // no contiguous leaf, or is in another group.
+  // Adds a group whose parameters keep the state that `specs_of` describes. A parameter listed twice is taken once.
+  // Throws if a parameter is not a contiguous leaf or is in another group.
   void add_group(const std::vector<Tensor>& parameters, double lr,
                  const std::function<std::vector<StateSpec>(const Tensor&)>& specs_of);
-  // A group whose parameters keep tensors of their own shape, by these names.
+  // Adds a group whose parameters keep state tensors of their own shape with these names.
   void add_group(const std::vector<Tensor>& parameters, double lr, const std::vector<const char*>& state_names = {},
                  double initial = 0);
   // Throws "name: what is value, expected ..." if not ok.
@@ -128,12 +129,12 @@ class Optimizer {
 
   // Throws if it is not one f64 on the parameters' device.
   void check_factor(const Tensor& factor) const;
-  // Checks of options that must lie in [0, 1), or be finite and not negative.
+  // Check that options are in [0, 1), or finite and not negative.
   void check_fraction(const char* what, double value) const;
   void check_not_negative(const char* what, double value) const;
 
-  // True if the parameter has a gradient; then makes its state if there is none yet, counts the step and gives the
-  // gradient, contiguous.
+  // Returns true if the parameter has a gradient. Then it creates the state if there is none, counts the step and sets
+  // `gradient` to the contiguous gradient.
   bool begin_step(Entry& e, Tensor& gradient);
   std::vector<Entry>& entries() { return entries_; }
 

@@ -7,7 +7,7 @@ namespace isonorm::optim {
 
 struct RmspropOptions {
   double lr = 1e-2;
-  double alpha = 0.99;  // how much of the running means a step keeps
+  double alpha = 0.99;  // share of the running means that a step keeps
   double eps = 1e-8;
   double weight_decay = 0;  // coupled (L2): added to the gradient as weight_decay w
   double momentum = 0;

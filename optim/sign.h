@@ -1,4 +1,4 @@
-// Sign descent: every weight moves by the learning rate, towards where the gradient, or its running mean, points.
+// Sign descent: every weight moves by the learning rate, against the sign of the gradient or of its running mean.
 #pragma once
 
 #include "optim/elementwise.h"

@@ -1,7 +1,7 @@
-# What `cpack` makes of a shared build for /usr: the Debian packages libisonorm0, libisonorm-dev and isonorm, of the components library, dev
-# and program. As Debian's tools do, it takes the maintainer from DEBFULLNAME and DEBEMAIL.
+# `cpack` makes Debian packages from a shared build for /usr: libisonorm0, libisonorm-dev and isonorm, from the components
+# library, dev and program. Like Debian's tools, it takes the maintainer from DEBFULLNAME and DEBEMAIL.
 if(CMAKE_HOST_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
-  return()  # installed elsewhere: CMake's paths and Debian's are not the same
+  return()  # another prefix: CMake's paths differ from Debian's
 endif()
 
 set(maintainer "isonorm authors <isonorm@localhost>")
@@ -13,7 +13,7 @@ set(package_library libisonorm${PROJECT_VERSION_MAJOR})
 set(package_dev libisonorm-dev)
 set(package_program isonorm)
 
-# copyright and changelog, which every package has.
+# The files copyright and changelog, which every package has.
 file(STRINGS LICENSE lines)
 list(POP_FRONT lines)
 list(JOIN lines "\n " license)

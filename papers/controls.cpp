@@ -1,5 +1,5 @@
-// How often does chance alone break the bound? Pre-LN moved by one ulp against Pre-LN moved by one ulp, a thousand
-// times.
+// How often does chance alone break the bound? Pre-LN trainings that start one ulp apart are compared with each other a
+// thousand times.
 #include <algorithm>
 #include <cmath>
 
@@ -20,18 +20,18 @@ namespace {
 
 using streams::Form;
 
-constexpr size_t kSeeds = 1000, kFewestSeeds = 24;  // two batches of them hold 8 controls and 3 runs
-constexpr size_t kSeedsPerForm = 20;                // one form for as many controls
+constexpr size_t kSeeds = 1000, kFewestSeeds = 24;  // 24: two batches of 8 controls and 3 runs each
+constexpr size_t kSeedsPerForm = 20;                // a form is trained with one seed for every 20 seeds of controls
 constexpr int kSteps = 50;
 constexpr int kAtOnce = 50;         // trainings in one lockstep
-constexpr int kBatches = 10;        // disjoint sets of paths; how far they are apart is the error
-constexpr size_t kProofs = 40;      // that are drawn for every seed
-constexpr int kControls = 4;        // of a proof (ProofOptions::controls)
-constexpr double kRejected = 1e-3;  // of honest proofs
-constexpr double kTail = 0.01;      // the part of the proofs to which the tail is fitted
+constexpr int kBatches = 10;        // disjoint sets of paths; their spread gives the error
+constexpr size_t kProofs = 40;      // proofs drawn for each seed
+constexpr int kControls = 4;        // controls per proof (ProofOptions::controls)
+constexpr double kRejected = 1e-3;  // accepted rate of rejected honest proofs
+constexpr double kTail = 0.01;      // fraction of the proofs to which the tail is fitted
 
 struct Setting {
-  const char *architecture, *recipe;  // no recipe: that of the certificate
+  const char *architecture, *recipe;  // recipe null: the optimizer of the certificate
   DType dtype;
 
   training::TrainingOptions options(uint64_t seed, Device device) const {
@@ -42,14 +42,14 @@ struct Setting {
   std::string name() const { return text(architecture, ", ", recipe ? recipe : "adamw"); }
 };
 
-// Small ones; vit8 (width 47) is the widest.
+// Small models. The widest is vit8, with width 47.
 constexpr Setting kSettings[] = {
     {"gpt8", nullptr, DType::f64},     {"vit10", nullptr, DType::f64}, {"vit10", "momentum", DType::f64},
     {"vit8", nullptr, DType::f64},     {"gpt8", nullptr, DType::f32},  {"vit10", nullptr, DType::f32},
     {"vit10", "momentum", DType::f32}, {"vit8", nullptr, DType::f32},
 };
 
-// Trains `paths` beside the reference.
+// Trains `paths` in lockstep with the reference.
 void train(const Setting& s, const ExperimentOptions& options, std::span<RunResult> paths) {
   const training::TrainingOptions o = s.options(options.seed, options.device);
   RunResult reference = reference_record();
@@ -58,10 +58,10 @@ void train(const Setting& s, const ExperimentOptions& options, std::span<RunResu
 
 struct Paths {
   std::vector<RunResult> controls;  // seeds 1, 2, ...
-  std::vector<RunResult> forms;     // rms_norm, crms_norm, crms_isometric, each as it is and moved by seeds 1, 2, ...
+  std::vector<RunResult> forms;     // rms_norm, crms_norm, crms_isometric: unperturbed, then seeds 1, 2, ...
 };
 
-// Every thread trains whole locksteps, which do not depend on how many there are.
+// Each thread trains whole locksteps. Their size does not depend on the number of threads.
 std::vector<Paths> trained(const ExperimentOptions& options, size_t seeds) {
   std::vector<Paths> all(std::size(kSettings));
   struct Part {
@@ -83,20 +83,20 @@ std::vector<Paths> trained(const ExperimentOptions& options, size_t seeds) {
   return all;
 }
 
-// What proofs need, batch by batch.
+// The factors and floors that the drawn proofs need.
 struct Sample {
-  std::vector<std::vector<double>> batches;  // factors
+  std::vector<std::vector<double>> batches;  // factors, by batch
   std::vector<double> factors, floors;       // of all batches
-  std::vector<double> runs[3];               // factors, run by run
+  std::vector<double> runs[3];               // factors of each of the proof's three runs
 
-  // Factor that `kRejected` of the proofs exceed: of the fitted tail; of the sample where there is none, since 64 eps
-  // alone explain nearly all.
+  // The factor that a share `kRejected` of the proofs exceeds: from the fitted tail, or from the sample if no tail can
+  // be fitted because 64 eps alone explain nearly all deviations.
   static double factor(const std::vector<double>& of) {
     const auto tail = fit_tail(of, kTail);
     return tail ? tail->value(kRejected) : exceeded_by(of, kRejected);
   }
   double factor() const { return factor(factors); }
-  // Two standard errors of it, from the batches: they share no path.
+  // Two standard errors of factor(), estimated from the batches, which share no path.
   double error() const {
     double sum = 0, squares = 0;
     const auto n = static_cast<double>(batches.size());
@@ -155,7 +155,7 @@ class Findings {
                            .columns = {"model, optimizer", "dtype", "runs", "median", "99 %", "largest", "exponent",
                                        "factor at 1e-3", "beyond it", "rate at 30", "floor, eps"}};
   bool kept() const { return kept_; }
-  bool broken() const { return broken_; }  // neither: two standard errors reach across today's factor
+  bool broken() const { return broken_; }  // neither kept nor broken: within two standard errors
   double most() const { return most_; }
   double rate() const { return rate_; }
   const std::string& where() const { return where_; }
@@ -166,7 +166,7 @@ class Findings {
   std::string where_;
 };
 
-// The share of proofs that need more than 1, 2, ... 30.
+// The fraction of proofs that need a factor above 1, 2, ..., 30.
 reports::Panel exceedance(DType dtype, const std::vector<Sample>& samples) {
   reports::Chart chart{.title = text("Share of proofs that need more than a factor, in ", name_of(dtype)),
                        .log_scale = true,

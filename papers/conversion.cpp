@@ -1,5 +1,5 @@
-// E18. Random weights, f64: logits and gradients of every form against those of Pre-LN, with the raw weights mapped in
-// the forward and with converted weights stored.
+// E18. Random weights, f64: logits and gradients of every form compared with Pre-LN, once with the raw weights mapped
+// in the forward and once with converted weights stored.
 #include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
@@ -17,17 +17,17 @@ using namespace equivalence;
 namespace {
 
 constexpr double kSame = 1e-10, kDifferent = 1e-2;
-constexpr int kDraws = 3;         // of weights and inputs; the largest deviation counts
-constexpr double kOffset = 0.15;  // added to every weight: a mean for the projection to take away
+constexpr int kDraws = 3;         // draws of weights and inputs; the largest deviation counts
+constexpr double kOffset = 0.15;  // added to every weight, so that there is a mean for the projection to remove
 
 struct Row {
   const char* name;
   const char* css;
   const char* variant;
-  bool converted;  // else the weights of Pre-LN are taken as they are
+  bool converted;  // false: the weights of Pre-LN are used unchanged
   bool logits_same, gradients_same;
 };
-// Converted weights under plain RMSNorm are the same function with other gradients: they lack the projection
+// Plain RMSNorm with converted weights is the same function but has other gradients: they lack the projection
 // (docs/normalization.md, F6).
 constexpr Row kRows[] = {
     {"rms_norm, raw", "rms", "raw_rms_norm", true, true, true},
@@ -43,7 +43,7 @@ struct Deviation {
   double logits = 0, gradient = 0;
 };
 
-// Every row against Pre-LN with one draw of weights and inputs; keeps the larger deviations.
+// Compares every row with Pre-LN for one draw of weights and inputs. `worst` keeps the larger deviations.
 void compare(const training::TrainingOptions& o, uint64_t draw, std::vector<Deviation>& worst) {
   manual_seed(o.seed + draw);
   const auto raw = build_model(o, {.form = streams::Form::layer_norm});

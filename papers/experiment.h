@@ -1,6 +1,5 @@
-// Experiments: a claim of a paper, a measurement small enough for a laptop, and the figure that would have refuted the
-// claim. `isonorm experiment NAME` runs one; a new one is a function in papers/ and a row in
-// experiment.cpp.
+// Experiments: each has a claim of a paper, a measurement small enough for a laptop, and a condition that would refute
+// the claim. `isonorm experiment NAME` runs one. A new experiment is a function in papers/ and a row in experiment.cpp.
 #pragma once
 
 #include <functional>
@@ -16,16 +15,17 @@ namespace isonorm::papers {
 
 struct ExperimentOptions {
   uint64_t seed = 1;
-  std::string data = {};  // for those that train; empty: data made from the seed
-  int seeds = 0;          // for those that repeat over many; 0: as many as they need
-  bool full = false;      // for those that have a larger scale: minutes instead of seconds
-  Device device = kCpu;   // where it is computed
-  // Told now and then where the work is, by one thread at a time; false stops it.
+  std::string data = {};  // text file or image folder to read; empty: made text or Fashion-MNIST
+  int seeds = 0;          // number of repetitions, for experiments that take it; 0: the experiment's default
+  bool full = false;      // the larger scale, if there is one: minutes instead of seconds
+  Device device = kCpu;   // the device that computes
+  // Called now and then with the progress, by one thread at a time. Returns false to stop.
   std::function<bool(const std::string&)> progress = {};
-  // Asked between two steps, by any thread; true stops the work.
+  // Called between two steps, by any thread. Returns true to stop.
   std::function<bool()> stop = {};
 
-  // To be called between two steps, and where there is news. Both throw Stopped, which Experiment::run() catches.
+  // Experiments call these between two steps and when there is progress. Both throw Stopped, which Experiment::run()
+  // catches.
   struct Stopped {};
   void go_on() const {
     if (stop && stop()) throw Stopped();
@@ -33,23 +33,23 @@ struct ExperimentOptions {
   void tell(const std::string& where) const {
     if (progress && !progress(where)) throw Stopped();
   }
-  // train(i) for every i below `count`, which threads share, and tells how many of them are done.
+  // Calls train(i) for every i below `count`, spread over threads, and reports how many are done.
   void train_all(size_t count, const std::function<void(size_t)>& train) const;
 };
 
 struct ExperimentResult {
   bool confirmed = false;
-  bool undecided = false;     // too little was seen either way: neither confirmed nor refuted
-  bool interrupted = false;   // as run() says: `progress` or `stop` stopped it, and nothing is concluded
-  std::string measured = {};  // what was found, in one sentence with the deciding figures
-  std::string refuted = {};   // what would have refuted the claim
+  bool undecided = false;     // too little evidence either way: neither confirmed nor refuted
+  bool interrupted = false;   // set by run(): `progress` or `stop` stopped it, and nothing is concluded
+  std::string measured = {};  // the finding: one sentence with the deciding figures
+  std::string refuted = {};   // the condition that would have refuted the claim
   std::vector<reports::TextTable> tables = {};
   std::vector<reports::Figure> figures = {};
-  std::string data_sha256 = {};  // where it read data
+  std::string data_sha256 = {};  // if it read data
 };
 
-// What of ExperimentOptions it looks at (data, seeds, full; without kOnDevice it computes on the CPU), and whether the tests leave it out: where a verdict is one of
-// this machine's speed, or takes a minute.
+// Which of ExperimentOptions the experiment uses: data, seeds, full, device (without kOnDevice it runs on the CPU).
+// kUntested: the tests skip it, because its verdict depends on the machine's speed or it takes a minute.
 enum ExperimentTrait : unsigned { kReadsData = 1, kTakesSeeds = 2, kTakesFull = 4, kOnDevice = 8, kUntested = 16 };
 
 struct Experiment {
@@ -57,19 +57,19 @@ struct Experiment {
   const char* claim;  // one sentence
   const char* source;
   ExperimentResult (*measure)(const ExperimentOptions& options);
-  unsigned traits = 0;  // of ExperimentTrait
+  unsigned traits = 0;  // ExperimentTrait, combined by |
 
   ExperimentResult run(const ExperimentOptions& options) const;
 
   bool has(ExperimentTrait t) const { return (traits & t) != 0; }
 };
 
-// All of them.
+// All experiments.
 std::span<const Experiment> experiments();
-// The one of that name. Throws listing the names.
+// The experiment of this name. Throws an error that lists the names if there is none.
 const Experiment& find_experiment(std::string_view name);
 
-// What it says, with every table and picture.
+// The report: claim, verdict, tables and figures.
 reports::Document document_of(const Experiment& experiment, const ExperimentOptions& options,
                               const ExperimentResult& result, double seconds);
 

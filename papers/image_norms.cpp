@@ -1,4 +1,4 @@
-// Norms in a convolutional network: what test errors they reach from the same batches, and what time their steps take.
+// Norms in a convolutional network: their test errors after training on the same batches, and the time of their steps.
 #include <algorithm>
 #include <cmath>
 
@@ -16,8 +16,8 @@
 namespace isonorm::papers {
 namespace {
 
-// The published error is CIFAR-10's in percent, and the time that of an epoch divided by the one without a norm
-// (1910.07467, table 8: 21, 38, 23, 39, 31 and 30 seconds).
+// The published errors are for CIFAR-10, in percent. The published times are times of an epoch divided by the time
+// without a norm (1910.07467, table 8: 21, 38, 23, 39, 31 and 30 seconds).
 struct Method {
   ConvNorm norm;
   const char *name, *css;
@@ -36,7 +36,7 @@ struct Scale {
   int64_t width, steps, batch, tested;
 };
 
-// The share of wrong answers.
+// The fraction of wrong predictions.
 double error_of(nn::Module& model, Device device, const data::LabelledImages& set, int64_t images, const Zca& zca,
                 const data::PixelScale& scale) {
   const NoGrad no_grad;

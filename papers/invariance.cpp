@@ -1,4 +1,4 @@
-// E13. y = norm(W z) before and after a change of W or z, eps = 0, f64. A norm is invariant where y stays as it is.
+// E13. y = norm(W z) before and after a change of W or z; eps = 0, f64. A norm is invariant if y does not change.
 #include <cmath>
 
 #include "autograd/engine.h"
@@ -19,9 +19,9 @@ namespace isonorm::papers {
 namespace {
 
 constexpr int64_t kCases = 16, kIn = 24, kOut = 32;
-constexpr double kSame = 1e-12;      // what is invariant changes less
-constexpr double kDifferent = 1e-2;  // what is not, more
-constexpr double kFactor = 3;        // of the scalings; a power of two would change no digit
+constexpr double kSame = 1e-12;      // an invariant norm changes less than this
+constexpr double kDifferent = 1e-2;  // any other norm changes more
+constexpr double kFactor = 3;        // the scaling factor; a power of two would change no digit
 
 struct Data {
   Tensor w, z;  // W [out, in]; inputs [cases, in]
@@ -35,12 +35,12 @@ Tensor by_layer(const Data& d) { return layer_norm(rows(d), {}, {}, kExact); }
 Tensor by_rms(const Data& d) { return rms_norm(rows(d), {}, {}, kExact); }
 Tensor by_partial_rms(const Data& d) { return rms_norm(rows(d), {}, {}, {.eps = 0, .p = 0.25}); }
 Tensor by_recentred_rms(const Data& d) { return by_rms({streams::recentre(d.w, 0), d.z}); }
-// Ioffe and Szegedy, 1502.03167: every output over the batch.
+// Ioffe and Szegedy, 1502.03167: each output is normalized over the batch.
 Tensor by_batch(const Data& d) {
   const Tensor centred = rows(d) - mean(rows(d), {0}, true);
   return centred / sqrt(mean(square(centred), {0}, true));
 }
-// Salimans and Kingma, 1602.07868: every row of W has length 1.
+// Salimans and Kingma, 1602.07868: every row of W is scaled to length 1.
 Tensor by_weight(const Data& d) { return linear(d.z, d.w / sqrt(sum(square(d.w), {1}, true))); }
 
 struct System {
@@ -116,7 +116,7 @@ struct Gradients {
   Tensor gain, bias, w;
 };
 
-// Of <upstream, norm(W z) gain + bias>.
+// Gradients of <upstream, norm(W z) gain + bias>.
 Gradients gradients(Tensor (*norm)(const Data&), const Data& data, const Tensor& gain, const Tensor& upstream) {
   const Tensor w = require_grad(detach(data.w)), g = require_grad(detach(gain));
   const Tensor b = require_grad(zeros_like(gain));

@@ -1,5 +1,5 @@
-// Internal: Which side measured numbers have to lie on: what is the same below one bound, what is different above
-// another; and how far a difference that was drawn is to be trusted.
+// Internal: bounds for measured numbers (equal: below one bound; different: above another), and confidence intervals of
+// mean differences.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class Margin {
  public:
   Margin(double same, double different) : same_(same), different_(different) {}
 
-  // Takes a number in; Tone::bad where it lies on the wrong side, as NaN always does.
+  // Records a number. Returns Tone::bad if it lies on the wrong side of its bound; NaN always does.
   reports::Tone take(double measured, bool same) {
     double& extreme = same ? largest_ : smallest_;
     if (same ? !(measured <= extreme) : !(measured >= extreme)) extreme = measured;
@@ -26,7 +26,7 @@ class Margin {
     return ok ? reports::Tone::plain : reports::Tone::bad;
   }
 
-  bool kept() const { return kept_; }  // by all so far
+  bool kept() const { return kept_; }  // true if all numbers so far lay on the right side
   double largest_same() const { return largest_; }
   double smallest_different() const { return smallest_; }
 
@@ -41,13 +41,14 @@ class Margin {
   bool kept_ = true;
 };
 
-// A mean difference, and what is on either side of it where 95 of 100 such means lie.
+// A mean difference, and the half-width of its 95 % confidence interval.
 struct Difference {
   double mean = 0, half = 0;
 };
 constexpr int kPairs = 4;
 
-// Of x[i] - y[i], 3 or kPairs of each: Student's t with one degree of freedom less. Throws on another number.
+// Paired differences x[i] - y[i] of 3 or kPairs values each; interval by Student's t. Throws for another number of
+// values.
 inline Difference paired_difference(const std::vector<double>& x, const std::vector<double>& y) {
   const size_t n = x.size();
   check(n == y.size() && (n == 3 || n == kPairs), "paired_difference: ", n, " and ", y.size(),

@@ -1,4 +1,4 @@
-// E14: what a norm costs by itself, forward and backward, beside LayerNorm.
+// E14: time of single norms, forward and backward, compared with LayerNorm.
 #include <algorithm>
 
 #include "autograd/engine.h"
@@ -13,11 +13,11 @@
 namespace isonorm::papers {
 namespace {
 
-constexpr int64_t kRows = 788;  // four images of ViT: 197 rows each
+constexpr int64_t kRows = 788;  // rows of four ViT images, 197 each
 constexpr int64_t kWidths[] = {192, 384, 768, 1024};
-constexpr int kTimes = 20;  // of a measurement, forward and backward
+constexpr int kTimes = 20;  // passes, forward and backward, per measurement
 
-// less: entries that a row has fewer than LayerNorm's. eps is everywhere NormOptions' own.
+// less: number of entries that a row has fewer than LayerNorm's. eps is the default of NormOptions.
 struct Kind {
   const char *name, *css;
   Tensor (*norm)(const Tensor&, const Tensor&, const Tensor&, NormOptions);

@@ -1,4 +1,4 @@
-// Times of the forms on the paper's models: its tables 3 to 5 and figures 4b and 5, as far as they fit a budget.
+// Times of the forms on the paper's models: its tables 3 to 5 and figures 4b and 5, as many cells as a budget allows.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -17,7 +17,8 @@
 namespace isonorm::papers {
 namespace {
 
-// A form, and what a stored row has more than in Pre-CRMSNorm: of the same width it is a Pre-LN model one entry wider.
+// A form. `wider` is added to the width: Pre-CRMSNorm with wider = 1 stores rows as wide as Pre-LN's, and is equal to a
+// Pre-LN model of d + 1 entries.
 struct Method {
   const char *name, *css;
   streams::Form form;
@@ -29,13 +30,13 @@ constexpr Method kMethods[] = {{"Pre-LN", "reference", streams::Form::layer_norm
                                {"Pre-CRMSNorm", "crms", streams::Form::crms_norm},
                                {"Pre-CRMSNorm, same width", "other", streams::Form::crms_norm, 1}};
 constexpr size_t kCount = std::size(kMethods), kNone = 1, kRms = 2;
-constexpr int kFewest = 11;  // rounds of a cell
+constexpr int kFewest = 11;  // fewest rounds per cell
 
 struct Budget {
-  double seconds, bytes;  // of a cell
+  double seconds, bytes;  // per cell
 };
 
-// A model with what it is fed, ready to run.
+// A model with its inputs, ready to run.
 class Runner {
  public:
   Runner(const PaperCell& c, const Method& m, Device device) : training_(c.training) {
@@ -71,14 +72,14 @@ class Runner {
     } else {
       const NoGrad no_grad;
       const Tensor y = (*model_)(batch_.inputs);
-      if (y.device() != kCpu) y.to_vector<float>();  // waits
+      if (y.device() != kCpu) y.to_vector<float>();  // waits for the device
     }
     return watch.seconds();
   }
 
  private:
   static void fit(nn::TransformerOptions& t, const PaperCell& c, const Method& m) {
-    t = c.transformer();  // heads and the MLP are of the width before
+    t = c.transformer();  // heads and MLP keep the paper's width
     t.width += m.wider;
   }
 
@@ -89,7 +90,7 @@ class Runner {
   std::unique_ptr<training::Step> step_;
 };
 
-// All methods in turns.
+// Times all methods, in turns.
 Turns timed(const PaperCell& c, const Budget& budget, const ExperimentOptions& o) {
   std::vector<Runner> all;
   for (const Method& m : kMethods) all.emplace_back(c, m, o.device);
@@ -98,12 +99,12 @@ Turns timed(const PaperCell& c, const Budget& budget, const ExperimentOptions& o
   return in_turns(works, {.seconds = budget.seconds, .fewest = kFewest});
 }
 
-// What the cells of inference, or those of training, show of the claims.
+// Results of all inference cells or of all training cells, and the sentence that sums them up.
 struct Shown {
   const char* name;
   int cells = 0;
   double logs[kCount] = {};
-  Lead rms = {}, none = {};  // of Pre-RMSNorm to Pre-LN, and of no norm to Pre-RMSNorm
+  Lead rms = {}, none = {};  // Pre-RMSNorm against Pre-LN; no norm against Pre-RMSNorm
 
   void take(const Turns& t) {
     ++cells;
@@ -133,11 +134,11 @@ ExperimentResult paper_speed(const ExperimentOptions& o) {
   reports::Chart chart{.title = "Time divided by Pre-LN's", .axis = "cell", .width = 660};
   for (size_t m = 1; m < kCount; ++m) chart.lines.push_back({kMethods[m].name, kMethods[m].css, {}});
   std::string left_out;
-  double rate = 0;  // operations in a second, of the last cell
+  double rate = 0;  // operations per second, from the last cell
   int done = 0;
   Shown shown[] = {{"inference"}, {"training"}};
   for (const PaperCell& c : paper_cells(o.full)) {
-    // A cell that cannot be run often enough is named; what it would take follows from the last one's operations.
+    // A cell that is too large or too slow is listed as left out. Its time is estimated from the last cell's rate.
     const double expected = rate > 0 ? (kFewest + 1) * static_cast<double>(kCount) * c.operations() / rate : 0;
     const bool large = c.bytes(kCount) > budget.bytes;
     if (large || expected > 2 * budget.seconds) {

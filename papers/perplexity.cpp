@@ -1,4 +1,4 @@
-// E17: perplexities of small language models by connection, beside those of the papers' models of 130M and 250M.
+// E17: perplexities of small language models by connection, next to the papers' figures for models of 130M and 250M.
 #include <cmath>
 
 #include "autograd/grad_mode.h"
@@ -19,8 +19,8 @@
 namespace isonorm::papers {
 namespace {
 
-// Published: of LLaMA 130M and 250M, after 2.2B and 3.9B tokens (2502.05795, table 1; GPAS: 2506.22049, table 1, whose own
-// Pre-LN has 26.61 and 21.54).
+// Published: LLaMA 130M and 250M after 2.2B and 3.9B tokens (2502.05795, table 1). GPAS: 2506.22049, table 1, whose
+// Pre-LN has 26.61 and 21.54.
 struct Kind {
   const nn::Arrangement& connection;
   const char *css, *published;
@@ -31,7 +31,7 @@ const Kind kKinds[] = {{nn::kPreLn, "rms", "26.73, 21.92"},
                        {nn::kPreGpas, "crms", "26.25, 21.34 (Pre-LN 26.61, 21.54)"},
                        {nn::kDeepNorm, "isometric", "27.17, 22.77"},
                        {nn::kPostLn, "other", "26.95, 1409.79"}};
-constexpr size_t kRivals = 3;  // those behind Pre-LN that are said to be better
+constexpr size_t kRivals = 3;  // the first three after Pre-LN, which the papers report to be better
 constexpr int kSeeds = kPairs;
 constexpr int64_t kContext = 64, kRows = 16, kSeen = 10;
 constexpr double kRate = 2e-3;
@@ -42,7 +42,7 @@ struct Scale {
 
 struct Trained {
   std::vector<double> losses;  // means over kSeen steps
-  double held_out = 0;         // mean loss of the text that was not trained on
+  double held_out = 0;         // mean loss on the held-out text
 };
 
 Trained trained(const ExperimentOptions& options, const nn::Arrangement& connection, const data::Text& text,

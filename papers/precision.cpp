@@ -1,4 +1,5 @@
-// What mixed precision does to a loss curve, beside the same training in f32 and f32 trainings from other weights.
+// Effect of mixed precision on the loss curve, compared with the same training in f32 and f32 trainings from other
+// initial weights.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -17,19 +18,19 @@ namespace {
 
 using nn::Precision;
 
-constexpr int kSteps = 120, kLast = kSteps / 4;  // trained, and of these the last, whose losses are averaged
+constexpr int kSteps = 120, kLast = kSteps / 4;  // number of steps; the last kLast losses are averaged
 constexpr int kOthers = 3;                       // f32 trainings from other weights
 
 struct Way {
   const char *name, *css;
   nn::MixedPrecision precision;
-  DType dtype = DType::f32;  // of the parameters
+  DType dtype = DType::f32;  // dtype of the parameters
 };
 constexpr Way kFull{"f32", "nested other", {}},
     kWays[] = {{"bf16", "nested rms", {Precision::bf16, Precision::full}},
                {"bf16, stream too", "nested crms", {Precision::bf16, Precision::bf16}},
                {"bf16 without masters", "nested negative", {}, DType::bf16}};
-constexpr size_t kJudged = 2;  // of them, the first
+constexpr size_t kJudged = 2;  // the first two are judged
 
 training::TrainingOptions small_language_model(uint64_t seed) {
   training::TrainingOptions o;
@@ -39,7 +40,7 @@ training::TrainingOptions small_language_model(uint64_t seed) {
   return o;
 }
 
-// The losses of a training on the batches of o.seed, from the weights of `weights_seed`.
+// The losses of a training on the batches of o.seed. The initial weights are drawn from `weights_seed`.
 std::vector<double> losses_of(const ExperimentOptions& options, const training::TrainingOptions& o, const Way& way,
                               uint64_t weights_seed) {
   training::TrainingOptions mine = o;

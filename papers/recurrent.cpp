@@ -1,5 +1,5 @@
-// E11 and E12: a GRU without a norm, with LayerNorm, RMSNorm and RMSNorm of a share of its entries, from weights around 0
-// and around 0.2.
+// E11 and E12: a GRU without a norm, with LayerNorm, with RMSNorm and with RMSNorm over a part of the entries, with
+// initial weights around 0 and around 0.2.
 #include <algorithm>
 #include <cmath>
 
@@ -21,8 +21,8 @@ namespace {
 
 using nn::RecurrentNorm;
 
-constexpr int64_t kBatch = 32;            // rows of a step
-constexpr size_t kSeeds = 3, kSeen = 20;  // a loss that is shown is a mean over so many steps
+constexpr int64_t kBatch = 32;            // sequences per step
+constexpr size_t kSeeds = 3, kSeen = 20;  // losses are shown as means over kSeen steps
 
 struct Kind {
   const char *name, *css;
@@ -65,8 +65,8 @@ class Tagger : public nn::Module {
   nn::Linear& head_;
 };
 
-// Every token from number `delay` on is to say which one came so many before it. Losses by step; the GRU's weight matrices begin
-// `centre` above what they are drawn as.
+// The losses of a training, by step. Task: from position `delay` on, predict the token `delay` positions back. `centre`
+// is added to all initial weights of the GRU's matrices.
 std::vector<double> losses_of(const ExperimentOptions& o, const Kind& kind, uint64_t seed, double centre,
                               const Scale& s) {
   manual_seed(seed);
@@ -91,7 +91,7 @@ std::vector<double> losses_of(const ExperimentOptions& o, const Kind& kind, uint
   return losses;
 }
 
-using Runs = std::vector<std::vector<double>>;  // losses of every kind, then of every seed
+using Runs = std::vector<std::vector<double>>;  // losses of every kind and seed, kind by kind
 
 Runs trained(const ExperimentOptions& o, std::span<const Kind> kinds, double centre, const Scale& s) {
   Runs all(kinds.size() * kSeeds);
@@ -100,14 +100,14 @@ Runs trained(const ExperimentOptions& o, std::span<const Kind> kinds, double cen
   return all;
 }
 
-// The mean over the kSeen steps up to one.
+// Mean loss of the kSeen steps before `step`.
 double mean_before(const std::vector<double>& losses, double step) {
   double mean = 0;
   for (auto t = static_cast<size_t>(step) - kSeen; t < static_cast<size_t>(step); ++t) mean += losses[t] / kSeen;
   return mean;
 }
 
-// Of a kind, mean over the seeds, at each of these steps.
+// mean_before() of one kind at each of `steps`, mean over the seeds.
 Curve curve_of(const char* name, const char* css, const Runs& runs, size_t kind, const std::vector<double>& steps) {
   Curve curve{name, css, std::vector<double>(steps.size())};
   for (size_t i = kind * kSeeds; i < (kind + 1) * kSeeds; ++i)
@@ -124,7 +124,7 @@ std::string task_of(const Scale& s) {
               printed("%.2f", std::log(static_cast<double>(s.vocabulary))), ".");
 }
 
-// These parts of the steps.
+// s.steps divided by each of `parts`.
 std::vector<double> shares(const Scale& s, std::initializer_list<int64_t> parts) {
   std::vector<double> at;
   for (int64_t part : parts) at.push_back(static_cast<double>(s.steps / part));
@@ -182,7 +182,7 @@ ExperimentResult recurrent_centre(const ExperimentOptions& o) {
     ends.push_back(curve_of(names[k], css[k], k < 3 ? usual : shifted, k % 3, at));
     curves.push_back(curve_of(names[k], css[k], k < 3 ? usual : shifted, k % 3, steps));
   }
-  // The largest relative difference that the shift makes to a kind's losses, over as many steps as rounding cannot grow in.
+  // Largest relative change of a kind's losses by the shift, over the first 50 steps, in which rounding cannot grow.
   const auto apart = [&](size_t kind) {
     double most = 0;
     for (size_t i = kind * kSeeds; i < (kind + 1) * kSeeds; ++i)

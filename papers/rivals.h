@@ -1,4 +1,4 @@
-// Internal: Models that are trained on the same batches in turns: what they learn, and what time their steps take.
+// Internal: models trained on the same batches in turns, to compare their losses and the time of their steps.
 #pragma once
 
 #include <memory>
@@ -15,27 +15,27 @@ struct Rival {
         const optim::AdamOptions& options, training::Objective loss = training::cross_entropy_of);
 
   const char *name, *css;
-  std::unique_ptr<nn::Module> model;  // of f32
+  std::unique_ptr<nn::Module> model;  // f32
   optim::Adam optimizer;
   training::Step step;
   TimedSteps steps = {};
 };
 using Rivals = std::vector<std::unique_ptr<Rival>>;
 
-// Trains all on each batch at the rate of its step, beginning with another one each time. What a step draws (noise,
-// dropout) is the same for all.
+// Trains all models on the same batch in every step, each step starting with the next model. Random draws (noise,
+// dropout) are the same for all.
 void race(const ExperimentOptions& o, const Rivals& all, int64_t steps,
           const std::function<training::Examples(int64_t step)>& batch,
           const std::function<double(int64_t step)>& rate);
 
-inline constexpr size_t kShownSteps = 20;  // a loss that is shown is a mean over so many
+inline constexpr size_t kShownSteps = 20;  // losses are shown as means over this many steps
 
-// Name, share of wrong answers in percent, loss at the end, time of a step divided by that of `reference`.
+// Name, percentage of wrong answers, loss at the end, and step time divided by the reference's.
 std::vector<reports::TextCell> row_of(const Rival& rival, double wrong, const Rival& reference);
-// The losses of all, step by step.
+// The losses of all models, step by step.
 reports::Figure losses_of(const Rivals& all, const char* heading, const char* what_is_the_same);
 
-// "12.34": of a share, in percent.
+// The fraction in percent, as "12.34".
 std::string percent(double share);
 
 }  // namespace isonorm::papers

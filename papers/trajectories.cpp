@@ -1,4 +1,4 @@
-// E16. The figures 6 and 7 of the paper show losses that overlay; a proof on the same batches says how exactly.
+// E16. Figures 6 and 7 of the paper show losses that coincide; a proof on the same batches says how exactly.
 #include <filesystem>
 
 #include "core/error.h"
@@ -20,7 +20,7 @@ training::ModelOptions small_model(const training::ModelRow& row) {
   return model;
 }
 
-// A folder is one of images, anything else a text.
+// options.data: a folder of images trains a ViT, anything else a GPT on text.
 training::TrainingOptions small_training(const ExperimentOptions& options) {
   std::error_code ignored;
   training::TrainingOptions o;
@@ -33,7 +33,7 @@ training::TrainingOptions small_training(const ExperimentOptions& options) {
   return o;
 }
 
-// A proof as an experiment.
+// Runs a proof and reports it as an experiment.
 ExperimentResult proved(const training::TrainingOptions& training, const ExperimentOptions& options) {
   const auto progress = [&](const StepInfo& info) {
     return !options.progress ||
@@ -61,7 +61,7 @@ ExperimentResult proved(const training::TrainingOptions& training, const Experim
 
 ExperimentResult trajectories(const ExperimentOptions& options) { return proved(small_training(options), options); }
 
-// Both figures: a ViT on images (6) and a GPT on text (7).
+// Both figures: a ViT on Fashion-MNIST (6) and a GPT on made text (7).
 ExperimentResult paper_curves(const ExperimentOptions& options) {
   ExperimentResult r;
   r.confirmed = true;

@@ -1,5 +1,4 @@
-// Norms in an encoder-decoder as the original Transformer has them, behind every sum: how many words each gets wrong, and
-// what time its steps take.
+// Norms in an encoder-decoder, placed as in the original Transformer, after every sum: error rates and step times.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,7 +21,7 @@
 namespace isonorm::papers {
 namespace {
 
-// Published: BLEU of WMT14 and WMT17, English to German, and the time of 1,000 steps divided by LayerNorm's (1910.07467,
+// Published: BLEU on WMT14 and WMT17, English to German; time of 1,000 steps divided by LayerNorm's (1910.07467,
 // section 6.1, Transformer: 210, 248, 231 and 225 seconds).
 struct Method {
   const char *name, *css;
@@ -36,7 +35,8 @@ constexpr Method kMethods[] = {
     {"RMSNorm of 6.25 %", "crms", {.kind = NormKind::rms, .p = 0.0625}, "26.5, 27.8", "0.907"}};
 constexpr size_t kCount = std::size(kMethods), kLayer = 1, kRms = 2;
 
-// x <- norm(x + branch(x)) with a gain, and LayerNorm's bias: any norm of whole rows, which no form of a stream maps.
+// x <- norm(x + branch(x)) with a gain, and with a bias for LayerNorm. Any norm of whole rows works, since no form maps
+// this stream.
 class SumNorm : public nn::Connection {
  public:
   SumNorm(int64_t width, const NormSpec& norm)
@@ -79,10 +79,11 @@ std::unique_ptr<nn::Module> model_of(size_t method, const Scale& s, int64_t voca
                                                 .depth = s.depth,
                                                 .heads = 4,
                                                 .activation = nn::Activation::relu,
-                                                .affine = true,  // the head reads rows as they are
+                                                .affine = true,  // the head reads the rows directly
                                                 .connection = kConnections[method],
                                                 .initialisation = nn::Initialisation::normal}});
-  // Tables of variance 2/5, as with an untied head: without a norm before the first branch, small ones train slowly.
+  // Embeddings of variance 2/5, as with an untied head: without a norm before the first branch, small ones train
+  // slowly.
   const NoGrad no_grad;
   for (const auto& [_, module] : model->named_modules())
     if (const auto* table = dynamic_cast<const nn::Embedding*>(module))
@@ -90,8 +91,8 @@ std::unique_ptr<nn::Module> model_of(size_t method, const Scale& s, int64_t voca
   return model;
 }
 
-// The share of words that greedy decoding gets wrong: it gives a word exactly where each of its ids is the likeliest
-// behind those before.
+// The fraction of words that greedy decoding gets wrong. A word is decoded correctly if and only if each of its ids is
+// the most likely one after the correct ids before it.
 double error_of(const Rival& rival, const training::Examples& words) {
   if (!std::isfinite(rival.steps.losses.back())) return 1;
   const NoGrad no_grad;

@@ -1,4 +1,5 @@
-// E4, and all connections on one task over depth, rate and warm-up: who learns, and what goes on inside.
+// E4, and all connections on one task over depth, learning rate and warm-up: which train, and their gradients and
+// streams.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +10,7 @@
 namespace isonorm::papers {
 namespace {
 
-constexpr double kLearned = 0.5, kIgnorant = 2.5;  // of a loss: below the one, above the other (log 16 = 2.77)
+constexpr double kLearned = 0.5, kIgnorant = 2.5;  // bounds of the loss (log 16 = 2.77)
 constexpr const char* kTask =
     "Loss of the last tenth of the steps, mean over seeds; every token is to say which one came before it. Knowing "
     "nothing it is 2.77, knowing all 0.17: nothing is known of the first token.";
@@ -22,7 +23,7 @@ reports::TextCell loss_cell(double loss) {
   return {shown(loss), tone, loss};
 }
 
-// Trainings with all connections x depths x rates x without and with warm-up x seeds.
+// One training for each connection, depth, rate, warm-up (without and with) and seed.
 struct Sweep {
   std::vector<nn::Arrangement> connections;
   std::vector<int64_t> depths;
@@ -54,7 +55,7 @@ struct Sweep {
   }
 };
 
-// A panel of two lines or more, in decades.
+// A chart of two or more lines with a logarithmic scale.
 reports::Panel panel(const std::string& heading, std::vector<reports::ChartLine> lines, const char* axis, double low,
                      double high) {
   reports::Chart chart{
@@ -102,7 +103,7 @@ ExperimentResult zoo(const ExperimentOptions& o) {
   sweep.train(o);
   ExperimentResult r;
   const size_t top = sweep.rates.size() - 1, middle = sweep.rates.size() / 2;
-  // Who learns at a rate with warm-up but not without, somewhere; who learns everywhere.
+  // need: learn only with warm-up. never: learn neither with nor without.
   std::string need, never;
   for (size_t d = 0; d < sweep.depths.size(); ++d) {
     reports::TextTable table{
@@ -123,7 +124,7 @@ ExperimentResult zoo(const ExperimentOptions& o) {
     }
     r.tables.push_back(std::move(table));
   }
-  // Inside, at the middle rate without warm-up, in the deepest.
+  // Gradients and streams of the deepest networks at the middle rate, without warm-up.
   const size_t deepest = sweep.depths.size() - 1;
   reports::TextTable inside{
       .heading = text("Inside, with ", sweep.depths[deepest], " blocks at rate ", sweep.rates[middle]),
@@ -168,7 +169,7 @@ ExperimentResult zoo(const ExperimentOptions& o) {
   }
   r.tables.push_back(std::move(inside));
   r.figures = {std::move(losses), std::move(gradients), std::move(streams)};
-  // Post-LN and Pre-LN, the first two rows, at the shallowest.
+  // Judged: Pre-LN and Post-LN, indices 0 and 1, with the fewest blocks.
   const size_t judged = o.full ? top - 1 : top;
   const double cold = sweep.mean_loss(1, 0, judged, false), warm = sweep.mean_loss(1, 0, judged, true),
                pre = sweep.mean_loss(0, 0, judged, false);

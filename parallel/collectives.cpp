@@ -28,7 +28,7 @@ int64_t before(const Tensor& x, int d) {
   return n;
 }
 
-// [.., n, ..] of every rank as [.., ranks n, ..], and the other way round.
+// gather: [.., n, ..] on every rank -> [.., ranks n, ..]. reduce_scatter: the inverse shapes.
 Tensor gather(const Tensor& x, int dim, Group& group) {
   const int d = dim_of(x, dim, 1);
   Dims shape = x.shape();
@@ -49,7 +49,7 @@ Tensor part(const Tensor& x, int dim, Group& group) {
   return detached::contiguous(detached::narrow(x, d, group.rank() * n, n));
 }
 
-// A function of x whose gradient is one of the gradient.
+// Records out = f(x) for autograd, with `back` as the map from the gradient of out to the gradient of x.
 template <class Back> Tensor recorded(const char* name, Tensor out, const Tensor& x, Back back) {
   if (auto* n = track(name, {&out}, {&x}))
     n->backward = [back](Flow& g) {

@@ -15,7 +15,7 @@ namespace {
 
 int64_t share(int64_t n, int ranks) { return (n + ranks - 1) / ranks; }
 
-// Calls f(place in the whole, place in rank r's part, positions) for each section of which the rank has some.
+// Calls f(position in the whole, position in rank r's part, count) for each section of which rank r has a share.
 template <class F> void each_section(const std::vector<int64_t>& sections, int ranks, int r, F&& f) {
   int64_t whole = 0, part = 0;
   for (int64_t n : sections) {
@@ -93,12 +93,13 @@ TensorMap Parts::whole(const TensorMap& parts) {
   return all;
 }
 
-// f(tensor, cut) of what has the shape of a parameter that is a part: "<i>.exp_avg" and its like.
+// Applies f(tensor, cut) to every state tensor with the rank of its parameter, such as "<i>.exp_avg", if that parameter
+// is a part.
 template <class F> TensorMap Parts::mapped(const optim::Optimizer& optimizer, const TensorMap& state, F&& f) {
   const std::vector<Tensor> parameters = optimizer.parameters();
   TensorMap all;
   for (const auto& [name, x] : state) {
-    size_t i = parameters.size();  // of what belongs to a group
+    size_t i = parameters.size();  // no parameter: this is the state of a group
     read_number(std::string_view(name).substr(0, name.find('.')), i);
     const auto cut = i < parameters.size() ? by_tensor_.find(&parameters[i].impl()) : by_tensor_.end();
     all.add(name, cut == by_tensor_.end() || x.rank() != parameters[i].rank() ? x : f(x, *cut->second));

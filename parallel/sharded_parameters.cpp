@@ -14,12 +14,12 @@ struct ShardedParameters::Rows {
   std::string name;
   Tensor part;
   Group& group;
-  int64_t count;  // of the whole
+  int64_t count;  // rows of the whole
   bool keeps;
-  Tensor all = {};  // what is kept, of this storage of the part in this version
+  Tensor all = {};  // gathered rows to reuse, valid for `storage` at `version`
   std::weak_ptr<Storage> storage = {};
   uint32_t version = 0;
-  bool read = false;  // by the model
+  bool read = false;  // true once the model has read the parameter
 
   Tensor operator()() {
     const std::shared_ptr<Storage>& now = part.impl().storage;
@@ -48,7 +48,7 @@ ShardedParameters::ShardedParameters(nn::Module& model, Group& group, ShardedPar
         rows_.emplace_back(std::make_shared<Rows>(Rows{named.name, p, group, cut.sections[0], keep_whole_}));
     p.hold_part([rows](const Tensor&) { return rows->of_model(); });
     add(named.name, p, cut);
-    for (const auto& [_, m] : model.named_modules())  // a head that reads with the table
+    for (const auto& [_, m] : model.named_modules())  // a tied head reads the table, too
       if (auto* head = dynamic_cast<nn::Linear*>(m); head && head->tied() && &head->weight.impl() == &p.impl())
         head->weight.hold_part([rows](const Tensor&) { return rows->of_model(); });
   }

@@ -1,13 +1,14 @@
-// Ranks share gradients and the optimizer's state by the rows of matrices and tables (ZeRO, 1910.02054, stage 2), or the parameters, too
-// (stage 3; FSDP, 2304.11277). A forward gathers a matrix where it needs it; a backward sums its gradient, of which each rank keeps its rows.
+// Sharded training: each rank keeps a share of the rows of matrices and tables, with their gradients and optimizer
+// state (ZeRO, 1910.02054: stage 3; FSDP, 2304.11277). A forward gathers a matrix when it is used. A backward sums its
+// gradient, and each rank keeps the rows that it owns. With keep_whole, gathered parameters are kept (stage 2).
 //
 //   nn::Gpt model = ...;                                // the same on every rank
 //   parallel::ShardedParameters shards(model, ranks);
 //   optim::AdamW adamw(model.parameters());
 //   training::Step step(model, adamw, training::cross_entropy_of, {.group = &ranks, .parts = &shards});
 //
-// A graph keeps what it needs of gathered matrices until its backward: with nn::recompute(model) that is one block's at a
-// time. Where nothing is accumulated over parts of a batch, weights have the bits of a training without it, as far as nothing is clipped.
+// A graph keeps gathered matrices until its backward if it needs them; with nn::recompute(model) only one block's
+// matrices at a time. Without gradient accumulation and clipping, weights have the same bits as without sharding.
 #pragma once
 
 #include <memory>
@@ -18,13 +19,14 @@
 namespace isonorm::parallel {
 
 struct ShardedParametersOptions {
-  bool keep_whole = false;  // stage 2: what was gathered is kept until an update changes the rows
+  bool keep_whole = false;  // stage 2: keeps gathered rows until an update changes them
 };
 
 class ShardedParameters : public Parts {
  public:
-  // Replaces matrices and tables (rank 2 and above) by this rank's share of their rows: ceil(rows / ranks), with zeros behind the last. All
-  // ranks have the same values. From then on every rank runs the model when one does. Make the optimizer after this.
+  // Replaces matrices and tables (rank 2 and above) by this rank's share of their rows: ceil(rows / ranks), padded with
+  // zeros on the last ranks. All ranks must have the same values. From then on all ranks run the model together. Create
+  // the optimizer after this.
   ShardedParameters(nn::Module& model, distributed::Group& group, ShardedParametersOptions options = {});
 
   void check_gradients() const override;

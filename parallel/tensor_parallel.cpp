@@ -45,11 +45,12 @@ TensorParallel::TensorParallel(nn::Module& part, const nn::TransformerOptions& w
   }
 }
 
-// Of what every rank of a block has, the gradient is a part where it acts on the rank's rows, is read together with its weights, or on its
-// heads: there it is summed.
+// If every rank has a parameter, its gradient on one rank is only a part of the whole in three cases: the parameter
+// acts on the rank's share of the rows, is read together with a cut weight, or acts on the rank's heads. Hooks sum it
+// over the ranks.
 void TensorParallel::share_block(nn::TransformerBlock& block, const std::string& path, bool rows, const Rows& enter,
                                  const Rows& leave) {
-  std::set<const void*> read;  // by the maps of weights that the ranks share
+  std::set<const void*> read;  // parameters of the last two cases
   for (const auto& [name, m] : block.named_modules()) {
     if (auto* connection = dynamic_cast<nn::Connection*>(m)) connection->hand_by(enter);
     if (auto* branch = dynamic_cast<nn::BranchOutput*>(m)) {

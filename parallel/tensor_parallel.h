@@ -1,8 +1,9 @@
-// Tensor parallelism: ranks share the heads of attention and the hidden entries of feed-forwards (Shoeybi et al., Megatron-LM, 1909.08053,
-// section 3), and, where asked for, the rows that stand between them (sequence parallelism; Korthikanti et al., 2205.05198).
+// Tensor parallelism: ranks share the heads of attention and the hidden units of feed-forward layers (Shoeybi et al.,
+// Megatron-LM, 1909.08053, section 3). Optionally they also share the rows between these layers (sequence parallelism;
+// Korthikanti et al., 2205.05198).
 //
-// The maps of a stream act on the stream's axis of a weight, which no rank shares, so every form goes with it and adds nothing; in the
-// compressed ones what is sent has d - 1 numbers a row.
+// The stream's maps act on the stream's axis of a weight, which is never cut. Hence every form works and needs no
+// additional communication; in the compressed forms, rows are sent with d - 1 numbers.
 //
 //   nn::Gpt part = streams::make<nn::Gpt>(part_of(options, ranks), {.form = Form::crms_norm});
 //   parallel::TensorParallel split(part, options.transformer, ranks);
@@ -16,8 +17,9 @@
 
 namespace isonorm::parallel {
 
-// The options of a rank's part: heads, heads of keys and values, and hidden entries divided by the ranks. Throws where one of them does not
-// divide, and on what sees heads or hidden entries of more than one rank: inner norms, ALiBi; layer scale.
+// The options of a rank's part: query heads, key/value heads and hidden units divided by the number of ranks. Throws if
+// one of these numbers does not divide, and on options that need all heads or hidden units in one place: inner norms,
+// ALiBi, layer scale.
 nn::TransformerOptions part_of(nn::TransformerOptions whole, const distributed::Group& group);
 template <class Options> Options part_of(Options whole, const distributed::Group& group) {
   whole.transformer = part_of(whole.transformer, group);
@@ -25,12 +27,13 @@ template <class Options> Options part_of(Options whole, const distributed::Group
 }
 
 struct TensorParallelOptions {
-  bool rows = false;  // ranks share the rows of the stream, too, along dimension 1: a batch's time, which they divide
+  bool rows = false;  // sequence parallelism: ranks share the rows along dimension 1 (time), which they must divide
 };
 
-// Makes a model whose options are part_of() those of `whole` a part of it: every rank runs it on the same batch and has the same logits and
-// the same gradients of what no rank has a part of, bit by bit. The ranks draw the same numbers at
-// random; with `rows` none may be drawn in the blocks. Throws on a decoder of two stacks, and on a model that is not such a part.
+// Turns `part`, a model with the options part_of(whole), into this rank's part. All ranks run it on the same batch.
+// Logits, and the gradients of parameters that are not cut, have the same bits on all ranks. The ranks draw the same
+// random numbers; with `rows`, blocks may not use dropout. Throws on cross-attention, and if the layers do not have the
+// sizes of a part.
 class TensorParallel : public Parts {
  public:
   TensorParallel(nn::Module& part, const nn::TransformerOptions& whole, distributed::Group& group,

@@ -1,10 +1,10 @@
-// Internal: errors of the library as exceptions of Python with the same line: ValueError for bad input and options, OSError
-// where the system refused, MemoryError, ArithmeticError where numbers are no longer finite.
+// Internal: raises the library's errors as Python exceptions with the same line: ValueError for bad input and options,
+// OSError if the system refused, MemoryError, ArithmeticError if numbers are no longer finite.
 #pragma once
 
 namespace isonorm::python {
 
-// From now on functions of the module raise them.
+// Installs the translation for all functions of the module.
 void translate_errors();
 
 }  // namespace isonorm::python

@@ -19,7 +19,7 @@ namespace {
 namespace nb = nanobind;
 using namespace tools;
 
-// (whether it is verified and written, lines)
+// Returns (is it verified and written, lines).
 nb::tuple convert(const std::string& in, const std::string& out, const std::string& to, const std::string& from,
                   const std::string& spec, const std::string& reference, const std::string& dtype,
                   const std::string& data, const std::string& fold, double eps, bool inference) {
@@ -38,7 +38,7 @@ nb::tuple convert(const std::string& in, const std::string& out, const std::stri
   return nb::make_tuple(code == kOk, lines);
 }
 
-// (whether they are the same, lines, [{"stream", "sentence", "outputs": {what: (deviation, bound)}}])
+// Returns (are they the same, lines, [{"stream", "sentence", "outputs": {what: (deviation, bound)}}]).
 nb::tuple verify(const std::string& a, const std::string& b, const std::string& spec, const std::string& data,
                  const std::string& up_to) {
   if (!up_to.empty() && up_to != "rotation")
@@ -65,7 +65,7 @@ nb::dict said(const equivalence::StepInfo& info) {
   return d;
 }
 
-// (verdict, its document as text, as JSON)
+// Returns (verdict, its document as text, as JSON).
 nb::tuple prove(const std::vector<std::string>& forms, int controls, const Given& given, nb::object progress) {
   equivalence::ProofOptions o;
   if (!forms.empty()) o.forms = forms;

@@ -1,4 +1,4 @@
-// The extension module isonorm._isonorm; what users see of it is in python/isonorm/__init__.py.
+// The extension module isonorm._isonorm. Users see python/isonorm/__init__.py.
 #include <nanobind/nanobind.h>
 
 #include "python/errors.h"

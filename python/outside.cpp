@@ -28,7 +28,7 @@ std::vector<Tensor> tensors(nb::handle list) {
   return all;
 }
 
-// What Points asks for, by objects that differentiate().
+// Compares points: the implementation of the Python class Points. Each side is an object with differentiate().
 class PythonPoints {
  public:
   PythonPoints(const std::string& dtype, int points) : dtype_(dtype_named(dtype)), points_(dtype_, points, true) {}
@@ -36,7 +36,7 @@ class PythonPoints {
   // gradients_decide: no verdict rests on outputs alone.
   void note(int point, const nb::list& sides, const std::vector<std::string>& names, std::vector<std::string> outputs,
             const std::vector<std::string>& buffers, bool gradients_decide) {
-    const size_t first_buffer = outputs.size() + 1;  // behind the loss
+    const size_t first_buffer = outputs.size() + 1;  // after the loss
     outputs.insert(outputs.end(), buffers.begin(), buffers.end());
     std::vector<Seen> seen = look(sides, names, outputs);
     for (size_t k = 1; k <= outputs.size(); ++k) {
@@ -52,7 +52,8 @@ class PythonPoints {
   Comparison found() { return points_.found(); }
 
  private:
-  // sides: the reference, the run, then controls; each a pair (what has outputs, what has gradients).
+  // sides: the reference, the run, then the controls; each is a pair (object with the outputs, object with the
+  // gradients).
   std::vector<Seen> look(const nb::list& sides, const std::vector<std::string>& names,
                          const std::vector<std::string>& outputs) const {
     std::vector<Seen> seen;
@@ -80,13 +81,13 @@ class PythonPoints {
 
 using Names = std::vector<std::string>;
 
-// One training by Python as a member of a lockstep.
+// Adds a training that Python runs to a lockstep.
 void add(Lockstep& all, nb::handle side, const Names& names, DType dtype, size_t plain, RunResult& record,
          bool control = false) {
   all.add(std::make_unique<Outside>(nb::borrow(side), names, dtype, plain), record, control);
 }
 
-// The reference and controls of a lockstep, and others; each is run for so many steps.
+// Runs `steps` steps of a lockstep.
 void run(Lockstep& all, int steps) {
   for (int step = 0; step < steps; ++step) {
     all.step({}, 0);
@@ -94,8 +95,9 @@ void run(Lockstep& all, int steps) {
   }
 }
 
-// Trains right() = [reference, run, controls...] for `steps` steps. Before it, wrong() = ([reference, controls...], [wrong
-// trainings]) for the steps of a negative control: both are not in memory together. Judges as compare_trajectories() does.
+// Trains right() = [reference, run, controls...] for `steps` steps. Before that, trains wrong() = ([reference,
+// controls...], [wrong trainings]) for the steps of a negative control, so that both groups are not in memory together.
+// Judges as compare_trajectories() does.
 Comparison train_together(const nb::callable& right, const nb::callable& wrong, const Names& names,
                           const std::string& dtype_name, size_t plain, int steps) {
   const DType dtype = dtype_named(dtype_name);
@@ -124,7 +126,8 @@ Comparison train_together(const nb::callable& right, const nb::callable& wrong, 
   return found(of_run, controls, wrong_runs, all, dtype);
 }
 
-// The known mistake that explains why the tensor `name` differs, by what else was recorded; empty where none does.
+// The known mistake that explains why the tensor `name` differs, from everything else that was recorded; empty if none
+// does.
 std::string cause(const std::string& name, double tolerance, const std::string& dtype,
                   const std::map<std::string, std::pair<Tensor, Tensor>>& tensors) {
   std::map<Recorded, Pair> pairs;
@@ -141,7 +144,7 @@ std::string cause(const std::string& name, double tolerance, const std::string& 
   return explain(e).sentence;
 }
 
-// A tensor that differs: its own deviation and bound, of its largest entry or as a whole.
+// A tensor that differs, with its deviation and bound: relative to its largest entry, or to its size as a whole.
 nb::dict dict_of(const DifferingTensor& t) {
   nb::dict d;
   d["quantity"] = t.quantity, d["tensor"] = t.place.tensor, d["deviation"] = t.deviation, d["bound"] = t.bound;

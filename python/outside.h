@@ -1,4 +1,5 @@
-// Internal: a model that another program runs, as the library's comparisons see one: its losses, gradients and weights.
+// Internal: a model that another program runs, in the form that the library's comparisons need: losses, gradients,
+// weights.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,16 +8,18 @@
 
 namespace isonorm::python {
 
-// Its numbers come from an object of Python:
+// Its numbers come from a Python object:
 //   differentiate() -> (loss, [Tensor])       a gradient for each name, in the reference's coordinates
-//   update() -> ([Tensor], [Tensor], [name])  weights; the reference's weights in their form (None: in the same form); names
-//   noise_here([Tensor]) -> [Tensor]          for weights that are computed from the reference's: u8, 1 at entries that depend
-//                                             on an entry that noise alone has moved. It gets the same for the reference's
+//   update() -> ([Tensor], [Tensor], [name])  weights; the reference's weights in their form (None: they have it);
+//                                             names
+//   noise_here([Tensor]) -> [Tensor]          for weights that are computed from the reference's: u8, 1 for entries
+//                                             that depend on an entry that only noise has moved. The argument holds
+//                                             these marks for the reference
 // A point needs no update().
 class Outside : public equivalence::Training {
  public:
-  // plain: the number of weights, from the first on, that correspond to the reference's entry by entry. Throws ValueError
-  // if `dtype` is neither f64 nor f32.
+  // plain: the number of leading weights that correspond to the reference's entry by entry. Throws ValueError if
+  // `dtype` is neither f64 nor f32.
   Outside(nanobind::object side, const std::vector<std::string>& names, DType dtype, size_t plain);
 
   void differentiate(const training::Examples&) override;
@@ -31,16 +34,16 @@ class Outside : public equivalence::Training {
   Tensor noise_here(const Training& reference, size_t i) const override;
 
  private:
-  struct Empty : nn::Module {  // says the dtype
+  struct Empty : nn::Module {  // carries the dtype
     explicit Empty(DType dtype);
   };
 
   nanobind::object side_;
   Empty model_;
   size_t plain_;
-  std::vector<Tensor> expected_;  // empty: the reference's own
+  std::vector<Tensor> expected_;  // empty: the reference's weights as they are
   std::vector<std::string> weight_names_;
-  mutable std::vector<Tensor> noise_;  // of the weights from plain_ on; empty until they are asked for
+  mutable std::vector<Tensor> noise_;  // for the weights from plain_ on; computed on demand
 };
 
 // Adds Comparison, Points and train_together().

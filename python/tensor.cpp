@@ -32,35 +32,35 @@ std::optional<DType> dtype_of_dlpack(dl::dtype d) {
   return std::nullopt;
 }
 
-// What str() makes of an attribute; empty where there is none.
+// str() of an attribute; empty if there is none.
 std::string said_by(nb::handle of, const char* attribute) {
   if (!nb::hasattr(of, attribute)) return "";
   const nb::object value = of.attr(attribute);
   return nb::cast<std::string>(nb::str(nb::handle(value)));
 }
 
-// "numpy.ndarray of dtype int32": what was given, for a message.
+// Describes the argument in a message: "numpy.ndarray of dtype int32".
 std::string spoken(nb::handle array) {
   const std::string type = said_by(array.type(), "__module__") + "." + said_by(array.type(), "__name__");
   const std::string dtype = said_by(array, "dtype");
   return type + (dtype.empty() ? "" : " of dtype " + dtype);
 }
 
-// NumPy knows bf16 by ml_dtypes alone, and exports nothing of it: its bits go through u16.
+// NumPy has bf16 only through ml_dtypes and cannot export it, so its bits are passed as u16.
 bool is_bf16_of_numpy(nb::handle array) {
   return nb::hasattr(array, "__array_interface__") && said_by(array, "dtype") == "bfloat16";
 }
 
-// Where nothing of the array may be written, a tensor over it would write all the same.
+// A tensor over a read-only array could write to it, so such an array is not shared.
 bool writable(nb::handle array) {
   nb::ndarray<> as;
   return nb::try_cast(array, as, false);
 }
 
-// The tensor over the array's own memory. Releases it with the GIL, whatever thread drops the last handle.
+// A tensor over the array's own memory. Whichever thread drops the last handle releases the array with the GIL held.
 Tensor over(const Array& array, DType dtype) {
   Dims shape, strides;
-  int64_t reach = 1;  // elements from the first to the last one
+  int64_t reach = 1;  // elements from the first to the last, gaps included
   for (size_t i = 0; i < array.ndim(); ++i) {
     const auto size = static_cast<int64_t>(array.shape(i));
     shape.push_back(size), strides.push_back(array.stride(i));
@@ -69,7 +69,7 @@ Tensor over(const Array& array, DType dtype) {
   if (array.size() == 0) reach = 0;
   const auto release = [owner = new Array(array)](Storage* storage) {
     delete storage;
-    if (!nb::is_alive()) return;  // the interpreter is gone, and what it owned
+    if (!nb::is_alive()) return;  // the interpreter and its objects are gone
     const nb::gil_scoped_acquire gil;
     delete owner;
   };
@@ -79,16 +79,16 @@ Tensor over(const Array& array, DType dtype) {
   return as_strided(base, shape, strides, 0);
 }
 
-// A copy that NumPy or torch makes: theirs know every layout and byte order.
+// A copy made by NumPy or torch, which handle every layout and byte order.
 nb::object copied(nb::handle array) {
   if (nb::hasattr(array, "clone")) return array.attr("clone")();
   return nb::module_::import_("numpy").attr("array")(array, nb::arg("order") = "C");
 }
 
-// An array that nothing but `over` has to read; nothing where its memory cannot be shared.
+// The array, ready for over(); empty if its memory cannot be shared.
 std::optional<Array> shareable(nb::handle array) {
   Array seen;
-  // A negative view is minus what lies there.
+  // In a negative view, values are the negated memory.
   if (nb::hasattr(array, "is_neg") && nb::cast<bool>(array.attr("is_neg")())) return std::nullopt;
   if (!writable(array) || !nb::try_cast(array, seen, false)) return std::nullopt;
   const auto bytes = static_cast<uintptr_t>(seen.itemsize());
@@ -106,7 +106,7 @@ Tensor shared(const Array& array, nb::handle given, bool is_bf16) {
   return over(array, *dtype);
 }
 
-// The tensor's memory, which the result keeps, as elements of `type`.
+// The tensor's memory as elements of `type`. The result keeps the memory alive.
 template <class Framework> nb::object exported(const Tensor& t, dl::dtype type) {
   size_t shape[kMaxRank];
   int64_t strides[kMaxRank];
@@ -138,7 +138,7 @@ nb::tuple tuple_of(const Dims& dims) {
   return nb::tuple(sizes);
 }
 
-// From now on torch refuses to take the tensor's memory elsewhere (resize_), as behind its own numpy().
+// Makes torch refuse to reallocate the tensor's memory (resize_), as after its own numpy().
 void hold_in_place(nb::handle array) {
   if (!nb::hasattr(array, "untyped_storage")) return;
   const nb::module_ torch = nb::module_::import_("torch");

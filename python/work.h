@@ -1,4 +1,5 @@
-// Internal: long work for Python: without its lock, until it is done, Ctrl-C is pressed, or a callback of Python raises.
+// Internal: long work for Python. It runs without the GIL, until it is done, Ctrl-C is pressed, or a Python callback
+// raises.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,8 +12,8 @@ namespace isonorm::python {
 
 class Work {
  public:
-  // Runs f() without the lock; `stop`, which f asks from the same thread now and then, is stopped(). Then raises what was raised
-  // there, KeyboardInterrupt too. f may end by throwing Interrupted.
+  // Runs f() without the GIL. f must call stopped() now and then, from the same thread, and may end by throwing
+  // Interrupted. Then raises what was raised there, including KeyboardInterrupt.
   template <class F> auto run(F&& f) {
     try {
       auto result = [&] {
@@ -27,7 +28,7 @@ class Work {
     }
   }
 
-  // Whether to stop: Ctrl-C was pressed, or `callback` raised. callback(): with the lock.
+  // True if the work should stop: Ctrl-C was pressed, or `callback` raised. Calls callback() with the GIL held.
   template <class F> bool stopped(F&& callback) {
     const nanobind::gil_scoped_acquire lock;
     try {
@@ -43,7 +44,8 @@ class Work {
   }
 
  private:
-  // What is left of the work is of no interest then. A signal that came after the last question counts, too.
+  // Raises what was noted; the result of the work is then not needed. Counts a signal after the last call of stopped(),
+  // too.
   void tell() {
     stopped();
     if (!raised_) return;

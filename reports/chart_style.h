@@ -1,5 +1,5 @@
-// Internal: The style sheet of the charts: series are told apart by colour and by dash; the colours keep their meaning
-// in light, dark and print. A page and an SVG file of its own both carry it.
+// Internal: the style sheet of charts, for a page and for an SVG file of its own. Series differ by colour and by dash;
+// colours keep their meaning in light, dark and print.
 #pragma once
 
 namespace isonorm::reports {

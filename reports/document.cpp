@@ -15,7 +15,7 @@
 namespace isonorm::reports {
 namespace {
 
-using json = nlohmann::ordered_json;  // keys in the order in which they are written here
+using json = nlohmann::ordered_json;  // keys keep the order of insertion
 
 std::string shown(const Value& value) {
   return std::visit(
@@ -53,7 +53,7 @@ std::string values_html(const char* heading, const std::vector<Named>& values) {
   return out + "</table></figure>\n";
 }
 
-// A coloured box: the verdict, and the sentence that explains it, with a capital.
+// A coloured box: the verdict and the sentence that explains it, with a capital letter.
 std::string verdict_html(const Document& d) {
   if (d.verdict.empty()) return d.sentence.empty() ? "" : text("<p><strong>", escaped(d.sentence), "</strong></p>\n");
   std::string begun = d.sentence;
@@ -65,7 +65,7 @@ std::string verdict_html(const Document& d) {
               "\"><strong>", escaped(d.verdict), "</strong><span>", unbroken(begun), "</span></div>\n");
 }
 
-// On a page of at most `width` px a table of this class is a list of cards: a row's name, and below it every cell under
+// On a page of at most `width` px, a table of this class becomes a list of cards: the row's name, then every cell under
 // the name of its column.
 std::string card_style(const std::string& table, int width) {
   std::string out = text("@media screen and (max-width: ", width, "px) {\n");
@@ -84,7 +84,7 @@ std::string card_style(const std::string& table, int width) {
   return out + "}\n";
 }
 
-// A whole number without a decimal point: counts are numbers of cells, too.
+// Whole numbers are written without a decimal point, because counts are cells, too.
 json number(double v) {
   if (!std::isfinite(v)) return nullptr;
   return v == std::trunc(v) && std::abs(v) < 0x1p53 ? json(static_cast<int64_t>(v)) : json(v);
@@ -110,7 +110,7 @@ json values_json(const std::vector<Named>& values) {
   return object;
 }
 
-// A new member; where the name is taken, or nothing, another one.
+// Adds a member. If the name is empty or taken, appends apostrophes.
 json& added(json& object, std::string name) {
   std::replace(name.begin(), name.end(), '\n', ' ');
   while (name.empty() || object.contains(name)) name += "'";
@@ -183,7 +183,7 @@ std::string to_html(const Document& d) {
   if (!d.environment.command.empty())
     body += text("<h2>Repeat it</h2>\n<pre>", escaped(d.environment.command), "</pre>\n");
   if (std::vector<Named> facts = d.environment.facts; !facts.empty()) {
-    facts.push_back({"seconds", std::round(d.environment.seconds)});  // as the JSON calls it
+    facts.push_back({"seconds", std::round(d.environment.seconds)});  // the name that the JSON has
     body += values_html("Environment", facts);
   }
   return text(
@@ -211,7 +211,7 @@ std::string to_json(const Document& d) {
                        {"options", values_json(e.options)},
                        {"command", e.command},
                        {"seconds", e.seconds}};
-  // Text that is not UTF-8 (a path may be anything) is written with replacement characters instead of being refused.
+  // Replaces bytes that are not UTF-8 (a path may hold any) by replacement characters instead of refusing them.
   return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -11,15 +11,15 @@
 namespace isonorm::reports {
 namespace {
 
-constexpr double kMargin = 18, kGap = 22, kLine = 18;  // of a document; kLine: a line of heading or legend
+constexpr double kMargin = 18, kGap = 22, kLine = 18;  // of a document; kLine: height of a line of heading or legend
 
 bool is_dot(const LegendItem& item) { return item.css.starts_with("dot"); }
 
-// The shape of a legend's item, 34 wide and 12 high.
+// The symbol of a legend item, 34 wide and 12 high.
 std::string legend_shape(const LegendItem& item) {
   if (is_dot(item)) return text("<circle class=\"", item.css, "\" cx=\"17\" cy=\"6\" r=\"3.6\"/>");
   const char* shape = item.css == "band" ? "M0 0H34V12H0Z" : "M1 6H33";
-  // The innermost of the nested lines is pale: it needs the one around it.
+  // The innermost of the nested lines is pale: draw the line around it, too.
   const std::string around =
       item.css == "nested isometric" ? text("<path class=\"nested crms\" d=\"", shape, "\"/>") : "";
   return text(around, "<path class=\"", item.css, "\" d=\"", shape, "\"/>");
@@ -34,7 +34,7 @@ std::string legend_html(const std::vector<LegendItem>& legend) {
   return out + "</ul>\n";
 }
 
-// Writes a legend into `out`, lines broken at `width`; gives the height it took.
+// Appends a legend to `out`, with lines broken at `width`. Returns its height.
 double draw_legend(std::string& out, const std::vector<LegendItem>& legend, double left, double top, double width) {
   double x = 0, y = 0;
   for (const LegendItem& item : legend) {
@@ -48,19 +48,19 @@ double draw_legend(std::string& out, const std::vector<LegendItem>& legend, doub
   return legend.empty() ? 0 : y + kLine + 6;
 }
 
-// `element` ("<svg ...") with attributes in front of its own.
+// `element` ("<svg ...") with `attributes` inserted before its own.
 std::string with_attributes(const std::string& element, const std::string& attributes) {
   return text("<svg ", attributes, element.substr(std::string_view("<svg").size()));
 }
 
-// A panel's drawing in a document, its margins from (x, y) on.
+// A panel's drawing in an SVG document, its margins starting at (x, y).
 std::string placed(const Panel& p, double x, double y) {
   const Margins m = p.margins();
   return with_attributes(p.svg(), printed("x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"", x + m.left, y + m.top,
                                           p.width() - m.left - m.right, p.height() - m.top - m.bottom));
 }
 
-// A panel's drawing in a page, as wide as its place.
+// A panel's drawing in a page, as wide as its container.
 std::string drawing_html(const Panel& p) {
   const Margins m = p.margins();
   return printed("<div style=\"padding: %.0fpx %.0fpx %.0fpx %.0fpx\">", m.top, m.right, m.bottom, m.left) +
@@ -110,7 +110,7 @@ std::string figure_svg(const Figure& figure) {
   std::string body;
   double top = kMargin + draw_legend(body, figure.legend, kMargin, kMargin, width);
 
-  // Headings and legends of a row's panels take what the tallest takes, so that the drawings stand on one line.
+  // In a row, all panels reserve the height of the tallest heading and legend, so that the drawings align.
   double x = kMargin, bottom = top;
   double above = 0;
   if (in_a_row)

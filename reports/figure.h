@@ -1,5 +1,5 @@
-// A figure of a report: charts side by side under a heading, with legends and a caption. One figure is part of a page,
-// or an SVG file of its own for a text.
+// A figure of a report: charts side by side under a heading, with legends and a caption. It can be part of a page or an
+// SVG file of its own.
 #pragma once
 
 #include <string>
@@ -16,33 +16,33 @@ struct LegendItem {
 };
 
 struct Panel {
-  std::string heading = {};  // none where empty
+  std::string heading = {};  // empty: none
   std::vector<LegendItem> legend = {};
   std::variant<Chart, DotPlot> drawing = {};
 
-  int width() const;  // these two with margins
+  int width() const;  // both with margins
   int height() const;
   Margins margins() const;
-  std::string svg() const;  // of the plot area
+  std::string svg() const;  // plot area only
 };
 
-// A chart with a legend of its lines.
+// A panel with a chart and a legend of its lines.
 Panel panel_of(Chart chart, std::string heading = {});
 
 struct Figure {
-  std::string name;      // of its file, without the ending
+  std::string name;      // file name without extension
   std::string heading;   // above the figure
   std::string css = {};  // how a page lays out the panels: "loss" (2 : 1), "two", "three", "" (one below the other)
-  std::vector<LegendItem> legend = {};  // of all panels
+  std::vector<LegendItem> legend = {};  // for all panels
   std::vector<Panel> panels = {};
   std::string caption = {};
 };
 
-// Heading and <figure>.
+// The heading and a <figure> element.
 std::string figure_html(const Figure& figure);
 
-// An SVG document with its own style sheet, for light and dark: the panels in one row with their headings and legends
-// (one below the other where css is empty).
+// An SVG document with its own style sheet for light and dark mode. The panels are in one row, with their headings and
+// legends (if css is empty: one below the other).
 std::string figure_svg(const Figure& figure);
 
 }  // namespace isonorm::reports

@@ -1,4 +1,4 @@
-// Internal: The style sheet of a report's page, beside that of its charts.
+// Internal: the style sheet of a report's page, used together with that of its charts.
 #pragma once
 
 namespace isonorm::reports {

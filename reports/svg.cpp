@@ -11,10 +11,10 @@
 namespace isonorm::reports {
 namespace {
 
-constexpr double kLabelGap = 6, kLabelHeight = 14, kNarrow = 200;  // px: of labels; a narrow plot area
-constexpr size_t kTicks = 7;                                       // the most names under an axis
+constexpr double kLabelGap = 6, kLabelHeight = 14, kNarrow = 200;  // px: labels, and the width of a narrow plot area
+constexpr size_t kTicks = 7;  // maximum number of tick labels on the horizontal axis
 
-// Where a step lies across the plot area, from 0 to 1.
+// The position of a step across the plot area, from 0 to 1.
 double across(const Chart& chart, double step) { return (step - 1) / std::max(1, chart.steps - 1); }
 
 double plot_height(const Chart& chart) {
@@ -51,7 +51,7 @@ std::string line_path(const Scale& scale, const std::vector<double>& values) {
   return path;
 }
 
-// There along the upper curve, back along the lower one.
+// Runs along the upper curve and back along the lower one.
 std::string band_path(const Scale& scale, const ChartBand& band) {
   const size_t n = std::min(band.low.size(), band.high.size());
   std::string path;
@@ -63,7 +63,7 @@ std::string band_path(const Scale& scale, const ChartBand& band) {
   return path.empty() ? path : path + "Z";
 }
 
-// Where the vertical axis is named: text and height.
+// Tick labels of the vertical axis: text and y.
 std::vector<std::pair<std::string, double>> values_named(const Chart& chart, const Scale& scale) {
   std::vector<std::pair<std::string, double>> ticks;
   if (chart.log_scale) {
@@ -77,7 +77,7 @@ std::vector<std::pair<std::string, double>> values_named(const Chart& chart, con
   return ticks;
 }
 
-// Where the horizontal axis is named: text and step.
+// Tick labels of the horizontal axis: text and step.
 std::vector<std::pair<std::string, int>> steps_named(const Chart& chart) {
   std::vector<std::pair<std::string, int>> ticks;
   if (const size_t n = chart.ticks.size(); n > 0) {
@@ -97,8 +97,8 @@ void append_text(std::string& out, double part, double y, const char* attributes
   out += escaped(words) + "</text>\n";
 }
 
-// At the end of each line that has one, in the order in which the lines end: one that would cover another moves down,
-// and all move up where the axis is reached.
+// Writes the label of each line at its end. A label that would cover another moves down; if the labels reach the axis,
+// they move up.
 void append_labels(std::string& out, const Chart& chart, const Scale& scale) {
   std::vector<std::pair<double, const ChartLine*>> labels;
   for (const ChartLine& line : chart.lines)
@@ -138,10 +138,10 @@ std::vector<double> round_ticks(double low, double high, int count) {
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
   const double mantissa = rough / power;
   const double step = power * (mantissa > 5 ? 10 : mantissa > 2 ? 5 : mantissa > 1 ? 2 : 1);
-  if (!(std::max(std::abs(low), std::abs(high)) / step < 0x1p50)) return {};  // neighbouring ticks are one number
+  if (!(std::max(std::abs(low), std::abs(high)) / step < 0x1p50)) return {};  // neighbouring ticks would be equal
   std::vector<double> ticks;
   for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step && std::isfinite(k * step); ++k)
-    ticks.push_back(k * step + 0.0);  // and no -0
+    ticks.push_back(k * step + 0.0);  // avoids -0
   return ticks;
 }
 

@@ -1,6 +1,6 @@
 // A line chart over training steps as inline SVG. Colours, dashes and widths come from the page's style sheet, so that
-// one drawing serves light, dark and paper. Its width is that of what it stands in: curves stretch, text and strokes do
-// not.
+// one drawing serves light mode, dark mode and print. The drawing is as wide as its container: curves stretch, text and
+// strokes do not.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace isonorm::reports {
 struct ChartLine {
   std::string name;            // shown when the pointer rests on the line
   std::string css;             // class
-  std::vector<double> values;  // of step 1, 2, ...; one that is not finite interrupts the line
+  std::vector<double> values;  // at steps 1, 2, ...; a number that is not finite interrupts the line
   std::string label = {};      // written at the line's end; empty: none
 };
 
@@ -22,7 +22,7 @@ struct ChartBand {
   std::vector<double> low, high;
 };
 
-// What a drawing needs beside its plot area, in px: there stands what is written around it.
+// Space around the plot area, in px, for axis labels and the like.
 struct Margins {
   double left = 52, right = 12, top = 10, bottom = 38;
 };
@@ -30,21 +30,21 @@ struct Margins {
 struct Chart {
   std::string title = {};  // for readers that do not see the drawing
   bool log_scale = false;
-  double low = 0, high = 1;  // of the vertical axis; in a log scale decades (1e-17, 1), and what lies below is drawn on
-                             // the lower edge
-  int steps = 1;             // of the horizontal axis
+  double low = 0, high = 1;             // vertical axis; on a log scale both are powers of ten (1e-17, 1),
+                                        // and smaller values are drawn on the lower edge
+  int steps = 1;                        // of the horizontal axis
   std::string axis = "step";            // its name
-  int mark = 0;                         // an upright line at this step; 0: none
-  std::vector<std::string> ticks = {};  // what stands at step 1, 2, ... of it; empty: round numbers
-  int width = 640, height = 300;        // with margins; the width is that in a file of its own
+  int mark = 0;                         // vertical line at this step; 0: none
+  std::vector<std::string> ticks = {};  // labels of steps 1, 2, ...; empty: round numbers
+  int width = 640, height = 300;        // with margins; only an SVG file of its own uses width
   std::vector<ChartBand> bands = {};
   std::vector<ChartLine> lines = {};
 
-  Margins margins() const;  // labels at the lines' ends have room on the right, however narrow the plot area is
+  Margins margins() const;  // leaves room on the right for line labels, for any width of the plot area
 };
 
-// The <svg> element of the plot area, without width and height; what is written around it lies in the margins. Throws
-// where low is not below high, or not positive in a log scale.
+// The <svg> element of the plot area, without width and height; labels are in the margins around it. Throws if low is
+// not below high, or if a log scale has low <= 0.
 std::string svg_chart(const Chart& chart);
 
 // Fits the vertical axis (not a log scale) and the number of steps to the chart's lines.

@@ -12,9 +12,9 @@ namespace isonorm::reports {
 namespace {
 
 constexpr double kBetween = 7;    // px between the dots of a row
-constexpr double kLongest = 100;  // px of a label beside its row
-constexpr double kAbove = 15;     // of one above it
-constexpr int kMostParts = 6;     // the most parts of the axis
+constexpr double kLongest = 100;  // px; a longer label goes above its row
+constexpr double kAbove = 15;     // px of a label above its row
+constexpr int kMostParts = 6;     // maximum number of tick intervals
 
 bool labels_above(const DotPlot& plot) {
   return std::any_of(plot.rows.begin(), plot.rows.end(),
@@ -25,12 +25,12 @@ double row_height(const DotPlot& plot, const DotRow& row) {
   return kBetween * std::max<double>(2, static_cast<double>(row.dots.size())) + 8 + (labels_above(plot) ? kAbove : 0);
 }
 
-// Where a value lies across the plot area, from 0 to 1.
+// The position of a value across the plot area, from 0 to 1.
 double across(const DotPlot& plot, double value) {
   return std::log(std::clamp(value, plot.low, plot.high) / plot.low) / std::log(plot.high / plot.low);
 }
 
-// The name of a zone that ends at a border of the plot begins or ends there.
+// The label of a zone, aligned to the border of the plot if the zone reaches it, else centred.
 std::string zone_name(const DotPlot& plot, const DotZone& zone) {
   const double from = across(plot, zone.low), to = across(plot, zone.high);
   const bool left = from <= 0, right = to >= 1;

@@ -1,4 +1,4 @@
-// Internal: What the drawings share: text put together from numbers, and paths that stretch with the plot area.
+// Internal: functions that all drawings share: text made from numbers, and paths that stretch with the plot area.
 #pragma once
 
 #include <cstdlib>
@@ -14,17 +14,16 @@ template <class... A> void append_printed(std::string& out, const char* format, 
   out += printed(format, a...);
 }
 
-inline constexpr double kAcross = 1000;  // a plot area's width in the units of its paths, whatever its width in px
+inline constexpr double kAcross = 1000;  // the plot area's width in units of its paths, for any width in px
 
-// The beginning and the end of the part of a drawing that stretches with its width: paths, but no text and no circles.
-// `height` px.
+// Begin and end of the part of a drawing that stretches with its width: paths, but no text or circles. `height` in px.
 inline std::string begin_paths(double height) {
   return printed("<svg width=\"100%%\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" preserveAspectRatio=\"none\">\n",
                  height, kAcross, height);
 }
 inline constexpr const char* kEndPaths = "</svg>\n";
 
-// About the width of a text of 12 px.
+// Approximate width of a text at 12 px.
 inline double text_width(std::string_view s) { return 6.6 * static_cast<double>(text_length(s)); }
 
 // "10⁻¹⁵".

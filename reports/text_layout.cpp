@@ -38,8 +38,8 @@ size_t text_length(std::string_view s) {
 
 std::vector<std::string> words_of(const std::string& s) {
   std::vector<std::string> words;
-  constexpr const char* kSpaces = " \t\n\v\f\r";  // a stream would take the locale's
-  bool joins = false;                             // a "/" before it
+  constexpr const char* kSpaces = " \t\n\v\f\r";  // a stream would use the locale's spaces
+  bool joins = false;                             // the previous word was "/"
   for (size_t at = 0, end = 0; (at = s.find_first_not_of(kSpaces, end)) != s.npos;) {
     end = std::min(s.find_first_of(kSpaces, at), s.size());
     const std::string word = s.substr(at, end - at);

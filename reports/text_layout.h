@@ -1,4 +1,4 @@
-// Text of reports: as HTML, and on lines of limited width, which the words of a cell and the widths of columns make.
+// Text of reports: escaped for HTML, and broken into lines and columns of limited width.
 #pragma once
 
 #include <string>
@@ -10,31 +10,32 @@ namespace isonorm::reports {
 // The text with &, <, > and quotes replaced, fit for HTML and SVG.
 std::string escaped(std::string_view text);
 
-// Escaped, with the hyphen of "1.4e-13" and the spaces of "/ 1.4e-13" and "3 %" made ones that no line breaks at.
+// Escaped, with the hyphen of "1.4e-13" and the spaces of "/ 1.4e-13" and "3 %" made unbreakable.
 std::string unbroken(const std::string& s);
 
-// HTML in which a long name may be broken behind each of its underscores.
+// HTML in which a long name may be broken after each of its underscores.
 std::string breakable(const std::string& html);
 
 // Characters of UTF-8 text.
 size_t text_length(std::string_view s);
 
-// What stays on one line; "/ 1.2e-15" and "3 %" are one word.
+// Words, the units of line breaking; "/ 1.2e-15" and "3 %" are one word.
 std::vector<std::string> words_of(const std::string& s);
 
-// Lines of at most `width` characters, but for a single word; line breaks of the text are kept.
+// Lines of at most `width` characters (a longer word gets a line of its own). Line breaks of the text are kept.
 std::vector<std::string> lines_of(const std::string& s, size_t width);
 
-// A column's width where every cell is on one line, and where every word is.
+// The width of a column if no cell is broken (natural), and the width of its longest word (least).
 struct ColumnWidth {
   size_t natural = 0, least = 0;
   void add(const std::string& cell);
 };
 
-// Widths that with gaps of two make at most `width` where the least ones do: the widest is narrowed first.
+// Column widths that make at most `width` together with gaps of two, if the least widths allow it. The widest column is
+// narrowed first.
 std::vector<size_t> fitted(const std::vector<ColumnWidth>& columns, size_t width);
 
-// Of all columns with a gap of two between them.
+// The width of all columns with a gap of two between them.
 size_t total_width(const std::vector<size_t>& widths);
 
 }  // namespace isonorm::reports

@@ -10,15 +10,15 @@
 namespace isonorm::reports {
 namespace {
 
-constexpr size_t kSentence = 32;  // a text that is longer than this goes below a compact table
-constexpr size_t kName = 22;      // what the name of a row has at least, if it is as long
-constexpr size_t kWords = 24;     // one that is longer than this is set as words on a page: from the left, in lines
-constexpr size_t kWide = 8;       // more columns than this need a wide page
-constexpr size_t kMost = 12;      // and more than this several parts
+constexpr size_t kSentence = 32;  // longer texts go below a compact table
+constexpr size_t kName = 22;      // minimum width of the name column, if its names are as long
+constexpr size_t kWords = 24;     // longer texts are set as words on a page: left-aligned, in lines
+constexpr size_t kWide = 8;       // more columns need a wide page
+constexpr size_t kMost = 12;      // more columns need several parts
 
-using Columns = std::vector<size_t>;  // those of a table that are shown, by number
+using Columns = std::vector<size_t>;  // indices of the columns that are shown
 
-// A table as it is being set.
+// A table during layout.
 struct Setting {
   const TextTable& table;
   bool color;
@@ -37,8 +37,8 @@ std::string painted(const std::string& s, Tone tone, bool color) {
   return text(tone == Tone::good ? "\x1b[32m" : "\x1b[31;1m", s, "\x1b[0m");
 }
 
-// A row's cells in columns of these widths, in as many lines as the tallest takes: those of a head stand below, those
-// of a body above. The first column stands left, what goes on below its first line is indented.
+// A row in columns of these widths. The tallest cell sets the number of lines; cells of a head are aligned to the
+// bottom, cells of a body to the top. The first column is left-aligned, with continuation lines indented.
 std::string row_text(const std::vector<TextCell>& cells, const std::vector<size_t>& widths, bool head, bool color) {
   std::vector<std::vector<std::string>> lines;
   size_t height = 0;
@@ -66,7 +66,7 @@ std::string row_text(const std::vector<TextCell>& cells, const std::vector<size_
   return out;
 }
 
-// Head, rule and rows of some columns; of a part below the first only the rows that have something there.
+// Head, rule and rows for some of the columns. Parts below the first leave out rows that are empty there.
 std::string part_text(const Setting& s, const Columns& columns, const std::vector<size_t>& widths, bool first) {
   std::vector<TextCell> head;
   for (size_t c : columns) head.push_back({s.table.columns[c]});
@@ -109,7 +109,7 @@ std::string compact_text(const Setting& s, size_t width) {
   return out;
 }
 
-// Some columns as a <table>; `words`: of all columns, those that are set as words.
+// Some columns as a <table>. words: for every column of the table, true if it is set as words.
 std::string part_html(const TextTable& table, const Columns& columns, const std::vector<bool>& words) {
   std::string out = text("<table class=\"", columns.size() > kWide ? "cards wide" : "cards", "\">\n<thead><tr>");
   for (size_t c : columns)

@@ -1,13 +1,13 @@
-# What scripts/demo, scripts/test and scripts/bench share: the packages they need, configuring, building. Sourced by bash.
+# Shared by scripts/demo, scripts/test and scripts/bench: required packages, configuring, building. Sourced by bash.
 # shellcheck shell=bash
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 script=scripts/$(basename "$0")
 packages=(g++ cmake ninja-build libopenblas-openmp-dev zlib1g-dev libpcre2-dev libutf8proc-dev libpng-dev libjpeg-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev catch2)
-build_megabytes=1500  # that a build takes, generously
-options=()            # of cmake, where a build is configured
-always=()             # of cmake, also if it was configured before: each -DNAME=VALUE
+build_megabytes=1500  # of disk for a build, generously
+options=()  # for cmake, when a build is configured
+always=()  # for cmake, even if the build is configured already: each -DNAME=VALUE
 
 # fail MESSAGE: one line, exit 1.
 fail() {
@@ -15,7 +15,7 @@ fail() {
   exit 1
 }
 
-# Whether a package is there. A program counts wherever it came from.
+# True if a package is installed. A program counts wherever it came from.
 has() {
   case $1 in
     g++) command -v c++ >/dev/null ;;
@@ -28,7 +28,7 @@ has() {
   esac
 }
 
-# install_missing yes|no: installs those of `packages` that are not there, or says which they are.
+# install_missing yes|no: installs the packages of `packages` that are missing, or says which they are.
 install_missing() {
   local missing=() package as_root=() log reason
   for package in "${packages[@]}"; do
@@ -58,10 +58,11 @@ install_missing() {
   trap - EXIT
 }
 
-# Whether this machine has a CUDA device.
+# True if this machine has a CUDA device.
 has_device() { [[ -e /dev/nvidia0 ]] || nvidia-smi -L >/dev/null 2>&1; }
 
-# What a build for this machine alone needs: compiling all instruction sets takes three times as long, and device code takes minutes.
+# Options of a build for this machine only: all instruction sets take three times as long, and device code takes
+# minutes.
 options_of_this_machine() {
   options+=(-DISONORM_KERNELS=native)
   has_device || options+=(-DISONORM_GPU=off)
@@ -69,7 +70,7 @@ options_of_this_machine() {
 
 free_megabytes() { df -Pm "$root" | awk 'NR == 2 { print $4 }'; }
 
-# configured DIR: whether a build has the options `always`.
+# configured DIR: true if a build has the options `always`.
 configured() {
   local option
   for option in "${always[@]}"; do
@@ -77,11 +78,11 @@ configured() {
   done
 }
 
-# build PRESET [TARGET]: configures where that was not done yet, and builds with all cores.
+# build PRESET [TARGET]: configures the build if necessary, and builds with all cores.
 build() {
   local dir=$root/build/$1 new=yes log
   cd "$root"
-  # A tree that was copied or moved remembers where it was.
+  # A tree that was copied or moved still has its old path.
   if [[ -e $dir/CMakeCache.txt ]]; then
     grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$dir/CMakeCache.txt" || rm -rf "$dir"
   fi

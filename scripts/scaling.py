@@ -16,10 +16,10 @@ def bucket(n):
     return min(max(n << 18, 4 << 20), 25 << 20)
 
 
-# Where each constant is from.
+# The source of each constant.
 GPT2_BYTES = 124.5e6 * 4      # gradients of f32, of 124.5 million parameters (GPT-2, padded vocabulary)
-GPT2_STEP = 43.24e-3          # s, lowest time of a step of 32 x 1024 tokens in bf16 on an H100: docs/gpu.md, "What a step asks of a device"
-NIC = 46 * GB                 # bytes/s of a GPU's NIC of 400 Gbit/s, 46 to 48 in NCCL: github.com/NVIDIA/nccl-tests/issues/290
+GPT2_STEP = 43.24e-3          # s, fastest step, 32 x 1024 tokens, bf16, H100: docs/gpu.md, "What a step asks of a device"
+NIC = 46 * GB                 # bytes/s, a 400 Gbit/s NIC with NCCL, 46 to 48: github.com/NVIDIA/nccl-tests/issues/290
 HOST = 22.7 * GB              # bytes/s of memcpy on our 2 cores: benchmarks/results; a server's host may be faster
 PASSES = 3                    # of all bytes over the host's memory, at least: from the GPU, the sum, to the GPU
 POST = 1e-6                   # s to post a message and to see its end: an assumption, not measured

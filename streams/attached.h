@@ -1,4 +1,4 @@
-// Internal: what a stream attaches to the parameters of a model (parametrize.cpp).
+// Internal: the parametrisations that a stream attaches to the parameters of a model (parametrize.cpp).
 #pragma once
 
 #include "autograd/ops/matmul.h"
@@ -9,10 +9,10 @@
 
 namespace isonorm::streams {
 
-// What a stream attaches to parameters, and may take away again.
+// Base of everything that a stream attaches to a parameter, and can remove again.
 class Attached : public nn::Parametrisation {};
 
-// What is made of a parameter that touches a stream.
+// The image of a parameter that touches a stream.
 class OnStream : public Attached {
  public:
   OnStream(const Stream& stream, Role role, int dim) : stream(stream), role(role), dim(dim) {}
@@ -27,7 +27,7 @@ class Writes : public OnStream {
   Tensor operator()(const Tensor& stored) const override { return stream.write(stored, dim); }
 };
 
-// A table, whose rows are written each by itself.
+// A writing embedding table. Each row is mapped separately.
 class WritesRows : public OnStream {
  public:
   explicit WritesRows(const Stream& stream) : OnStream(stream, Role::writer, 1) {}
@@ -35,7 +35,7 @@ class WritesRows : public OnStream {
   bool by_rows() const override { return true; }
 };
 
-// The end of a branch.
+// Maps the output of a branch to rows of the stream.
 struct EntersStream : nn::BranchOutput::Entry {
   explicit EntersStream(const Stream& stream) : stream(stream) {}
   Tensor operator()(const Tensor& x, int dim) const override { return stream.write(x, dim); }
@@ -43,13 +43,14 @@ struct EntersStream : nn::BranchOutput::Entry {
   const Stream stream;
 };
 
-// In f32 where the reader is bf16, to be rounded once.
+// x in f32 if the reader is bf16: the result is then rounded only once.
 inline Tensor wide(const Tensor& x, const Tensor& reader) {
   return reader.dtype() == DType::bf16 ? x.to(DType::f32) : x;
 }
 
-// Whether readers take up the gain of a norm: A (gain n + bias) + b = (A diag(gain)) n + (b + A bias). They do where the
-// stored rows have no place for it, or it would undo that readers are centred.
+// True if readers fold in the gain and bias of a norm: A (gain n + bias) + b = (A diag(gain)) n + (b + A bias). They do
+// if the stored rows have d - 1 entries, which leaves no place for a gain, or if readers are centred: A P is right only
+// for zero-mean rows, and gain n is not zero-mean.
 inline bool hands_over(const nn::Norm& norm, const Stream& stream) {
   const auto* connection = dynamic_cast<const nn::Connection*>(&norm);
   return norm.weight.defined() && !(connection && connection->keeps_gain()) &&
@@ -70,13 +71,13 @@ class Reads : public OnStream {
     return gain_.defined() ? std::vector<Tensor>{gain_} : std::vector<Tensor>();
   }
 
-  const nn::Norm* const norm;  // only to be compared: a handle of the parameter may outlive the model
+  const nn::Norm* const norm;  // only compared: a handle of the parameter may outlive the model
 
  private:
-  Tensor gain_;  // that it takes up
+  Tensor gain_;  // the norm's gain if the reader folds it in, else undefined
 };
 
-// The bias beside such a weight, which may be made of nothing that is stored.
+// The bias of a reader that folds in a norm with a bias. The stored bias may be undefined.
 class ReadsBias : public Attached {
  public:
   ReadsBias(const nn::Norm& norm, const nn::Parameter& weight)
@@ -94,14 +95,14 @@ class ReadsBias : public Attached {
   nn::Parameter weight_;
 };
 
-// A mapped table as the weight of a head.
+// The weight of a tied head that reads with a mapped table.
 class ReadsTable : public Reads {
  public:
   using Reads::Reads;
   Tensor operator()(const Tensor& stored) const override { return stream.read_table(stored); }
 };
 
-// What a layer sees of a parameter that others have taken up.
+// A gain or bias that is applied elsewhere: the norm itself sees an undefined tensor.
 class TakenUp : public Attached {
  public:
   Tensor operator()(const Tensor&) const override { return {}; }

@@ -12,8 +12,8 @@
 namespace isonorm::streams {
 namespace {
 
-// The Helmert basis as a stream of x's dtype and device meets it. The last few are kept: a model asks for one or two, in
-// every forward and for every weight.
+// The Helmert basis in x's dtype and on x's device. The last few are cached: a model needs one or two of them, for
+// every weight in every forward.
 Tensor basis(int64_t d, const Tensor& x) {
   static auto& kept = *new KeptTensors(4);
   return kept.get({{static_cast<double>(d), 0, 0}, x.dtype(), x.device()},
@@ -22,8 +22,8 @@ Tensor basis(int64_t d, const Tensor& x) {
 
 }  // namespace
 
-// The entry that is not stored, minus the sum of the others, would hold an error that they share d - 1 times: recentre
-// leaves no such error.
+// The last entry is minus the sum of the stored entries, so their common error would enter it d - 1 times. recentre()
+// leaves no common error.
 Tensor compress_writer(const Tensor& x, int dim) { return narrow(recentre(x, dim), dim, 0, x.size(dim) - 1); }
 
 Tensor expand_writer(const Tensor& v, int dim) { return cat({v, -sum(v, {dim}, true)}, dim); }
@@ -33,8 +33,8 @@ Tensor compress_reader(const Tensor& a, int dim) {
   return narrow(a, dim, 0, last) - narrow(a, dim, last, 1);
 }
 
-// The last entry from the sum itself: minus the sum of the others would have the rounding error of the mean d - 1
-// times.
+// The last entry comes from the sum itself: as minus the sum of the others it would contain the rounding error of the
+// mean d - 1 times.
 Tensor expand_reader(const Tensor& b, int dim) {
   const Tensor share = sum(b, {dim}, true) / static_cast<double>(b.size(dim) + 1);
   return cat({b - share, -share}, dim);

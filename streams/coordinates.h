@@ -1,8 +1,9 @@
-// The coordinates of a residual stream: the linear maps between rows of width d and what the forms of a Stream store of
-// them, each along one dimension of a tensor, differentiable. With P = I - 11^T/d, D = [I; -1^T] (d x (d - 1), the
-// zero-mean rows from their first d - 1 entries) and its pseudo-inverse D+ = (D^T D)^-1 D^T = [I 0] P, and Q the
-// Helmert basis of the zero-mean rows. A weight that writes to the stream holds rows of it; one that reads from it is
-// paired with rows, so it moves by the transposed maps (2305.14858, sections 3.1 and 3.2).
+// The coordinates of a residual stream: differentiable linear maps, each along one dimension of a tensor, between rows
+// of width d and the rows that the forms of a Stream store. P = I - 11^T/d; D = [I; -1^T] (d x (d - 1)) restores a
+// zero-mean row from its first d - 1 entries; D+ = (D^T D)^-1 D^T = [I 0] P is its pseudo-inverse; Q is the Helmert
+// basis of the zero-mean rows. A weight that writes to the stream contains rows of it and moves by these maps. A weight
+// that reads from the stream is multiplied with rows and moves by the transposed maps (2305.14858, sections 3.1 and
+// 3.2).
 #pragma once
 
 #include "autograd/ops/reduce.h"
@@ -16,7 +17,7 @@ Tensor compress_writer(const Tensor& x, int dim);
 // D v = (v, -sum v): from d - 1 to d. D+ D = I, D D+ = P.
 Tensor expand_writer(const Tensor& v, int dim);
 
-// D^T a: the first d - 1 entries of a minus its last one. What A becomes so that it reads v instead of D v.
+// D^T a: the first d - 1 entries of a minus its last entry. A reader A becomes A D, which reads v as A reads D v.
 Tensor compress_reader(const Tensor& a, int dim);
 // D+^T b = D (b - sum(b)/d), since (D^T D)^-1 = I - 11^T/d: from d - 1 to d. D^T D+^T = I, D+^T D^T = P.
 Tensor expand_reader(const Tensor& b, int dim);

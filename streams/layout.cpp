@@ -19,7 +19,7 @@ constexpr size_t kStars = 3, kAlternatives = 64;
 constexpr int64_t kParts = 64;
 constexpr std::string_view kWeight = ".weight", kBias = ".bias";
 
-// The layer of a tensor; empty where its name says none.
+// The layer of a tensor; empty if the name does not end with ".weight" or ".bias".
 std::string_view layer_of(std::string_view tensor) {
   for (std::string_view end : {kWeight, kBias})
     if (tensor.size() > end.size() && tensor.ends_with(end)) return tensor.substr(0, tensor.size() - end.size());
@@ -27,11 +27,11 @@ std::string_view layer_of(std::string_view tensor) {
 }
 
 struct Met {
-  std::vector<std::string> stars;  // what they stand for
-  bool layer;                      // the pattern names the tensor's layer, not the tensor
+  std::vector<std::string> stars;  // the text that each star matched
+  bool layer;                      // the pattern matches the tensor's layer, not its name
 };
 
-// Whether the pattern names the tensor or its layer.
+// The match of the pattern with the tensor or its layer; none if it matches neither.
 std::optional<Met> meets(const std::string& pattern, const std::string& tensor) {
   Met met{{}, false};
   if (pattern == tensor || names::matches(pattern, tensor, met.stars)) return met;
@@ -43,7 +43,7 @@ std::optional<Met> meets(const std::string& pattern, const std::string& tensor) 
 
 constexpr int64_t kWidthLimit = int64_t{1} << 32;
 
-// "a.{b,c}.d" as "a.b.d" and "a.c.d".
+// "a.{b,c}.d" becomes "a.b.d" and "a.c.d".
 std::vector<std::string> alternatives(const std::string& pattern) {
   check_name(pattern, "layout");
   std::vector<std::string> all = {""};
@@ -185,8 +185,8 @@ class LayoutReader {
 
   Layout layout_;
   std::set<std::string> seen_;
-  Layout::Norm said_;  // of the norm that is being read
-  int axis_ = -1;      // of the writer or reader
+  Layout::Norm said_;  // the norm that is being read
+  int axis_ = -1;      // of the writer or reader that is being read
   int64_t parts_ = 1;
   std::string norm_, bias_;
   Layout::Tied tied_;
@@ -268,7 +268,7 @@ Layout& Layout::recentre(const std::string& module) {
 Layout& Layout::width(int64_t d) { return width_ = d, *this; }
 
 Layout& Layout::with(const std::string& path, const Layout& of_child) {
-  const Layout child = of_child;  // which may be this one
+  const Layout child = of_child;  // a copy: of_child may be *this
   check(!path.empty(), "layout: the path of a module is empty");
   check(width_ == 0 || child.width_ == 0 || width_ == child.width_, "layout: its width is ", width_, ", that of '",
         path, "' ", child.width_);
@@ -300,7 +300,7 @@ std::vector<Layout::Entry> Layout::entries_of(std::span<const std::string> tenso
       by[i] = &pattern, used = true;
       Entry& e = found[i] = entry;
       const bool beside = met->layer && tensors[i].ends_with(kBias);
-      if (e.role == Role::reader && beside) {  // a reader's bias is no reader: its layer was named
+      if (e.role == Role::reader && beside) {  // the pattern names the reader's layer; its bias is not a reader itself
         const bool own = e.bias.empty() || names::filled(e.bias, met->stars) == tensors[i];
         e = own ? Entry{.known = true, .off_stream = true} : Entry{};
         continue;

@@ -1,6 +1,6 @@
-// Layout: how a model hangs on its residual stream. Which tensors write to it, which read from it and through which norm,
-// with which table a head reads, what stands beside it. The same object for a module, whose layers it puts on a stream
-// (parametrize.h), and for a file of another program (streams/placement.h).
+// Layout describes the residual stream of a model: the tensors that write to it, the tensors that read it and their
+// norms, and the tensors that do neither. The same description serves a module (parametrize.h) and a checkpoint of
+// another program (streams/placement.h).
 #pragma once
 
 #include <map>
@@ -14,33 +14,34 @@
 
 namespace isonorm::streams {
 
-// A pattern (core/system/name_pattern.h) names tensors, "h.*.mlp.fc2.weight", or layers, "h.*.mlp.fc2": their weights and
-// biases. In a norm, a bias and a scale a star stands for what it stands for in the pattern beside it.
+// A pattern (core/system/name_pattern.h) names tensors, "h.*.mlp.fc2.weight", or layers, "h.*.mlp.fc2", which stands
+// for their weights and biases. Stars in the name of a norm, bias or scale are filled in from the tensor's name.
 //
 //   Layout().writes("token").writes("blocks.*.attn.proj").reads("blocks.*.attn.qkv", "blocks.*.norm1")
 class Layout {
  public:
-  // What it says of a tensor.
+  // The description of one tensor.
   struct Entry {
     Role role = Role::neutral;
-    int dim = -1;             // of writers and readers: the stream's axis; -1: as the layer has it
-    std::string norm = {};    // of a reader; of a table, a norm that its rows go through to the stream
-    std::string bias = {};    // of a reader
-    int64_t parts = 1;        // of a reader: rows that it reads side by side
-    std::string scale = {};   // of a writer: the layer scale on its output
-    bool known = false;       // whether it says anything of it
-    bool off_stream = false;  // neutral, though an axis may be as wide as the stream
+    int dim = -1;           // writers and readers: the stream's axis; -1: the layer's own
+    std::string norm = {};  // reader: the norm that it reads through; embedding table: a norm between it and the stream
+    std::string bias = {};  // reader: its bias
+    int64_t parts = 1;      // reader: number of rows side by side in its input
+    std::string scale = {};   // writer: the layer scale on its output
+    bool known = false;       // whether the layout names the tensor
+    bool off_stream = false;  // neutral on purpose, though an axis may have the stream's width
   };
-  // A writer's table that the head reads with: logits = norm(x) table^T. weight and bias: names of a head that is not tied.
+  // A head that reads with an embedding table: logits = norm(x) table^T. weight, bias: the head's names when it is
+  // untied.
   struct Tied {
     std::string table, weight, bias, norm;
   };
   struct Norm {
     double eps = 1e-5;
-    bool plus_one = false;  // what is stored is gain - 1 (LayerNorm1P)
+    bool plus_one = false;  // gain - 1 is stored (LayerNorm1P)
   };
 
-  // From JSON, as `convert --spec` takes it:
+  // Reads the JSON of `convert --spec`:
   //
   //   {"width": 768,
   //    "norms":   {"h.*.ln_{1,2}": "1e-5", "ln_f": {"eps": 1e-5, "gain": "1+w"}}, "kept": ["ln_f"],
@@ -50,58 +51,66 @@ class Layout {
   //    "scales":  {"h.*.attn.c_proj.weight": "h.*.ls_1.gamma"},
   //    "others":  ["h.*.attn.bias"], "not_on_stream": ["h.*.attn.mask"], "recentre": "h.0"}
   //
-  // A number beside a writer, and "dim", is the stream's axis; {"dim": 1, "norm": "ln_e"} is a table whose rows go through a
-  // norm to the stream; "parts" of a reader: so many rows side by side. An eps is a number or one in quotes; "attn.{q,k}"
-  // stands for "attn.q" and "attn.k". Throws, naming the entry, where the JSON is not of that form.
+  // The number of a writer and every "dim" are the stream's axis. {"dim": 1, "norm": "ln_e"} is a table with a norm
+  // between it and the stream. "parts" of a reader: the number of rows side by side in its input. An eps is a number or
+  // a string with a number. "attn.{q,k}" stands for "attn.q" and "attn.k". Throws, naming the entry, if the JSON does
+  // not have this form.
   static Layout from_json(std::string_view json);
-  // The same, or several streams by name: {"streams": {"text": {"width": ..}, "image": {..}}}. One without a name is "".
+  // The same for one or several streams: {"streams": {"text": {"width": ..}, "image": {..}}}. The name of a single
+  // stream is "".
   static std::vector<std::pair<std::string, Layout>> streams_from_json(std::string_view json);
 
-  // Each throws where a pattern has more than three stars or stands in the layout already.
-  // Added to the stream: Linear, BranchOutput, rows of an Embedding, or any tensor, along `dim`; without one along that of the
-  // layer, or the last. norm: of a file's table, whose rows go through it to the stream.
+  // writes(), reads() and other() throw if the pattern has more than three stars or is in the layout already. tied(),
+  // scale() and norm() throw if they are called twice for one name.
+  //
+  // A writer: its output is added to the stream (a Linear, BranchOutput, Embedding, or any tensor).
+  // dim:  the stream's axis of the tensor; -1: the layer's output axis, or the last axis of a plain tensor
+  // norm: checkpoints only; the norm between an embedding table and the stream
   Layout& writes(const std::string& pattern, int dim = -1, const std::string& norm = "");
-  // Their input is what the norm gives, of a file's reader of `parts` rows side by side. bias: beside a tensor "...weight" it
-  // is "...bias".
+  // A reader: its input is the result of `norm`.
+  // dim:   the stream's axis of the tensor; -1: the layer's input axis
+  // bias:  its bias; "": "...bias" for a tensor "...weight"
+  // parts: checkpoints only; number of rows of the stream side by side in its input
   Layout& reads(const std::string& pattern, const std::string& norm, int dim = -1, const std::string& bias = "",
                 int64_t parts = 1);
-  // Of files; of a module, whose head knows its table, it says what reads() of the head does.
+  // A head that reads with an embedding table. For a module, whose head knows its table, this equals reads() of the
+  // head.
   Layout& tied(const Tied& tied);
   Layout& scale(const std::string& writer, const std::string& vector);
-  // Of files, where it must be; of a module's norm it is held against the norm's own. A norm of the stream that no reader
-  // names is named so.
+  // A norm of the stream, even if no reader names it. Checkpoints need it for every norm; for a module, eps is compared
+  // with the norm's own.
   Layout& norm(const std::string& pattern, Norm norm);
   Layout& norm(const std::string& pattern, double eps) { return norm(pattern, Norm{.eps = eps}); }
-  // Norms of files whose gain and bias stay where they are, as where others than readers see their rows.
+  // Checkpoints only: norms that keep their gain and bias, because others than readers see their rows.
   Layout& keep(const std::string& norm);
-  // Touches the stream neither way; off_stream: although it has an axis of that width.
+  // Neither writes nor reads. off_stream: this is so although the tensor has an axis of the stream's width.
   Layout& other(const std::string& pattern, bool off_stream = false);
-  // The first branch reads the embeddings as they are: tables are no writers, and a mapped table cannot be a head's.
+  // The first branch reads the embeddings as they are: tables do not write, and a head cannot use a mapped table.
   Layout& bare_entry();
-  // Of files: the stream begins with rows that enter this module, whose mean no weight removes (behind a norm or an
-  // activation). The program that runs a converted file takes it off there, once.
+  // Checkpoints only. The rows that enter `module` have a mean that no weight can remove (they come from a norm or an
+  // activation), so the program that runs the converted model must subtract it there, once.
   Layout& recentre(const std::string& module);
   Layout& width(int64_t d);
-  // What `child` says of the module at `path`.
+  // Adds the layout of a child module at `path`.
   Layout& with(const std::string& path, const Layout& child);
 
-  // What it says of each of these tensors. Throws where two patterns fit one of them, a writer's, reader's or scale's
-  // fits none, and where what has a layer scale is no writer.
+  // The description of each of these tensors. Throws if two patterns match one tensor, if the pattern of a writer,
+  // reader or scale matches no tensor, or if a tensor with a layer scale is not a writer.
   std::vector<Entry> entries_of(std::span<const std::string> names) const;
-  // The pattern that a norm is described by, its own name before all others, and what it says; null where there is none.
-  // Throws where two fit.
+  // The entry for this norm: its exact name, else the only pattern that matches. Null if none matches. Throws if two
+  // patterns match.
   const std::pair<const std::string, Norm>* norm_of(const std::string& name) const;
 
   bool keeps(const std::string& norm) const;
   const std::vector<std::string>& kept() const { return kept_; }
-  // Patterns of tensors and what they say, as they were given.
+  // Patterns of tensors with their descriptions, in the order in which they were added.
   const std::vector<std::pair<std::string, Entry>>& entries() const { return entries_; }
-  int64_t width() const { return width_; }  // d, of the Pre-LN model; 0: it does not say
+  int64_t width() const { return width_; }  // d, the width of the Pre-LN model; 0: not given
   const std::map<std::string, Norm>& norms() const { return norms_; }
   const std::vector<Tied>& tied() const { return tied_; }
   bool reads_bare_entry() const { return bare_entry_; }
   const std::string& recentred() const { return recentred_; }
-  bool of_files() const;  // whether it says what a module's layout does not: a norm behind a table, parts, recentre
+  bool of_files() const;  // has something for checkpoints only: a norm after a table, parts, recentre
 
  private:
   Layout& add(const std::string& pattern, Entry entry);
@@ -116,10 +125,10 @@ class Layout {
   bool bare_entry_ = false;
 };
 
-// Whether a pattern, which may have alternatives in braces, names the tensor, or its layer.
+// True if the pattern, which may have alternatives in braces, matches the tensor or its layer.
 bool names_tensor(const std::string& pattern, const std::string& tensor);
 
-// The name of the bias beside a weight: "fc.bias" of "fc.weight"; empty where the name does not end so.
+// The name of the bias of a layer: "fc.bias" for "fc.weight"; empty if the name does not end with "weight".
 std::string bias_beside(const std::string& weight);
 
 }  // namespace isonorm::streams

@@ -7,8 +7,8 @@ namespace isonorm::streams {
 struct Map::Rule {
   const char* name;
   Tensor (*apply)(const Tensor&, int);
-  int change;               // of the size: -1, 0 or 1
-  Factor adjoint, inverse;  // the inverse on the side where there is one
+  int change;               // change of the size: -1, 0 or 1
+  Factor adjoint, inverse;  // inverse: one-sided
 };
 
 const Map::Rule& Map::rule(Factor factor) {

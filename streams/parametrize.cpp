@@ -21,7 +21,7 @@ using nn::Parametrisation;
 
 namespace {
 
-// f(stream) for each parameter and branch that is on one.
+// Calls f(stream) for each parameter and branch output that is on a stream.
 template <class F> void each_stream(const Module& model, F&& f) {
   for (const auto& [_, m] : model.named_modules())
     if (const auto* branch = dynamic_cast<const BranchOutput*>(m))
@@ -30,7 +30,8 @@ template <class F> void each_stream(const Module& model, F&& f) {
     if (const auto* on = dynamic_cast<const OnStream*>(p.parametrisation)) f(on->stream);
 }
 
-// What clone() does to a copy. One that its constructor put on a mapped stream is there already.
+// The change that clone() repeats on a copy (Module::redo). A copy whose constructor put it on this stream is left
+// alone.
 struct PutOn {
   Layout layout;
   Stream stream;
@@ -51,8 +52,8 @@ void check_axis(const std::string& name, const Layout::Entry& e, int axis) {
         "', of its layer's weight it is ", axis);
 }
 
-// Attaches what the stream makes of a parameter of the module at `path`; null: nothing. Throws where the parameter has a
-// parametrisation of its own, which this would undo.
+// Attaches a stream's parametrisation to a parameter of the module at `path`; null removes it. Throws if the parameter
+// has a parametrisation that is not a stream's, which would be lost.
 void attach(Parameter& p, const std::string& path, bool change, std::shared_ptr<const Parametrisation> by) {
   const Parametrisation* own = p.parametrisation();
   check(!own || dynamic_cast<const Attached*>(own), "layout: a parameter of '", path,
@@ -60,20 +61,20 @@ void attach(Parameter& p, const std::string& path, bool change, std::shared_ptr<
   if (change && (own || by)) p.parametrize(std::move(by));
 }
 
-// Takes away what a stream before attached to a parameter, or to a layer's own; norms are set anew by put_norm().
+// Removes the parametrisations that an earlier stream attached to a parameter or layer.
 void free(Parameter& p) {
   if (dynamic_cast<const Attached*>(p.parametrisation())) p.parametrize(nullptr);
 }
 void free(Linear& linear) {
   if (auto* branch = dynamic_cast<BranchOutput*>(&linear); branch && branch->entry()) branch->enter_by(nullptr);
-  free(linear.weight), free(linear.bias);  // of a tied one, or of one without bias, they are no parameters
+  free(linear.weight), free(linear.bias);  // a tied weight and a missing bias are not in named_parameters()
 }
 
 void check_width(const std::string& path, const char* what, int64_t width, const Stream& stream) {
   check(width == stream.width(), "layout: ", path, ' ', what, ' ', width, ", the stream's width is ", stream.width());
 }
 
-// Maps stored values once where the storage is mapped; what is attached to them then maps nothing.
+// With mapped storage: maps the stored values, once. The parametrisations attached later then map nothing.
 void store(const Parameter& p, const Stream& stream, bool change, Role role, int dim) {
   if (!change || stream.storage() == Stored::raw) return;
   const NoGrad no_grad;
@@ -113,7 +114,7 @@ void put_linear(Linear& linear, const std::string& path, const Stream& stream, b
   if (linear.bias.defined()) put_writer(linear.bias, path, stream, change, 0);
 }
 
-// Whether the rows that a norm gives are rows of the stream.
+// True if the norm returns rows of the stream.
 bool reads_stream(const Norm& norm) {
   const auto* connection = dynamic_cast<const Connection*>(&norm);
   return !connection || connection->reads_stream();
@@ -140,8 +141,8 @@ void put_reader(Linear& reader, const std::string& path, const Norm& norm, const
   attach(reader.bias, path, change, bias ? std::make_shared<ReadsBias>(norm, reader.weight) : nullptr);
 }
 
-// The norm in the stream's coordinates. Gain and bias act on d entries: where the stored rows have d - 1, or readers take
-// them up, they are not the norm's own.
+// Puts the norm into the stream's coordinates. Gain and bias act on d entries. If the stored rows have d - 1 entries,
+// or if readers fold gain and bias in, the norm does not apply them itself.
 void put_norm(Norm& norm, const std::string& path, const Stream& stream, bool change) {
   const NormKind own = norm.own_kind();
   const FormRow& form = row_of(stream.form());
@@ -180,7 +181,7 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   ByPath<Embedding> tables;
   ByPath<Norm> norms;
   ByPath<Connection> connections;
-  ByPath<Parameter> parameters;  // but those of the layers above
+  ByPath<Parameter> parameters;  // all other parameters
   for (const auto& [path, m] : model.named_modules()) {
     if (auto* linear = dynamic_cast<Linear*>(m)) linears[path] = linear;
     if (auto* table = dynamic_cast<Embedding*>(m)) tables[path] = table;
@@ -207,7 +208,7 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
     if (!of_linear && !of_table && !norms.contains(layer)) parameters[p.name] = model.find_parameter(p.name);
   }
 
-  // What the layout says of the tensors that are no norm's.
+  // The layout's description of every tensor that does not belong to a norm.
   std::vector<std::string> names;
   for (const auto& [path, linear] : linears) {
     names.push_back(tensor_of(path, "weight"));
@@ -228,9 +229,9 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   check(layout.width() == 0 || layout.width() == stream.width(), "layout: its width is ", layout.width(),
         ", the stream's ", stream.width());
 
-  // All that is to be refused is refused before anything is changed.
+  // The first pass (change = false) only checks, so that nothing has changed if it throws.
   const auto put = [&](bool change) {
-    std::map<Norm*, std::string> of_stream;  // those that a reader reads through, and those that the layout names
+    std::map<Norm*, std::string> of_stream;  // norms that a reader reads through or that the layout names
     for (const auto& [path, norm] : norms)
       if (layout.norm_of(path)) of_stream[norm] = path;
     for (const auto& [path, linear] : linears) {
@@ -268,7 +269,7 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
       if (e.role == Role::writer)
         put_writer(*parameter, name, stream, change, e.dim < 0 ? parameter->rank() - 1 : e.dim);
     }
-    for (const auto& [path, connection] : connections)  // norms of a connection that is on the stream
+    for (const auto& [path, connection] : connections)  // inner norms of a connection that is on the stream
       if (std::ranges::any_of(of_stream, [&, &path = path](const auto& n) { return path.starts_with(n.second + '.'); }))
         of_stream[connection] = path;
     bool normed = of_stream.empty() || stream.form() == Form::none;
@@ -316,7 +317,7 @@ void bake(Module& model) {
 }
 
 std::vector<NamedParameter> named_parameters(const Module& module) {
-  std::set<std::string> ends;  // weights and biases of branches that enter a stream
+  std::set<std::string> ends;  // weights and biases of branch outputs on a stream
   for (const auto& [path, m] : module.named_modules())
     if (const auto* branch = dynamic_cast<const BranchOutput*>(m); branch && branch->entry())
       ends.insert({tensor_of(path, "weight"), tensor_of(path, "bias")});

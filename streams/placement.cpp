@@ -28,7 +28,7 @@ Placement placement_of(const nn::Module& module) {
   const Stream* const stream = stream_of(module);
   check(stream != nullptr, "layout: the model has no norm of a stream");
   std::map<const nn::Norm*, std::string> name_of_norm;
-  std::set<std::string> of_norm, scales;  // parameters that belong to a norm, and layer scales
+  std::set<std::string> of_norm, scales;  // names of norms' parameters and of layer scales
   const auto modules = module.named_modules();
   for (const auto& [name, m] : modules) {
     const auto* norm = dynamic_cast<const nn::Norm*>(m);
@@ -57,7 +57,7 @@ Placement placement_of(const nn::Module& module) {
   };
   std::map<std::string, TiedReader> tied;
   std::map<std::string, Place> readers;
-  std::map<std::string, std::string> scale_of;  // writer to layer scale
+  std::map<std::string, std::string> scale_of;  // writer's name to layer scale's name
   for (const auto& [path, m] : modules) {
     const std::string weight = path.empty() ? "weight" : text(path, ".weight"), bias = bias_beside(weight);
     if (const auto* branch = dynamic_cast<const nn::BranchOutput*>(m); branch && branch->scale.defined()) {
@@ -101,7 +101,7 @@ Placement placement_of(const nn::Module& module) {
         parameters, [&of = reader.table](const NamedParameter& p) { return p.tensor.handle() == of.handle(); });
     check(table != parameters.end(), "layout: '", weight, "' reads with a table that is no parameter of the model");
     layout.tied.push_back({table->name, weight, bias_beside(weight), reader.norm});
-    std::ranges::find(layout.places, table->name, &Place::name)->dim = 1;  // also of one that is read bare
+    std::ranges::find(layout.places, table->name, &Place::name)->dim = 1;  // also if the table is no writer
   }
   return layout;
 }
@@ -129,7 +129,8 @@ class Resolver {
   }
 
  private:
-  // Finds the norms that the state has gains or biases of, or that readers name; returns the names of those tensors.
+  // Adds the norms whose gain or bias is in the state, and norms named without a star. Returns the names of the gains
+  // and biases.
   std::set<std::string> norm_names() {
     std::set<std::string> names;
     const auto add_norm = [&](const std::string& name, const Layout::Norm& said) {
@@ -155,7 +156,7 @@ class Resolver {
     return names;
   }
 
-  // A pattern of norms met something where a tensor or a reader is of such a norm.
+  // Throws if an entry of "norms" or "kept" describes nothing: no tensor or reader belongs to such a norm.
   void check_norms() {
     const auto meet = [&](const std::string& norm) {
       if (const auto* of = norm.empty() ? nullptr : layout_.norm_of(norm)) met_norms_.insert(of->first);
@@ -179,7 +180,7 @@ class Resolver {
     if (p.role == Role::reader) p.bias = e.bias, p.parts = e.parts;
     p.norm = e.norm;
     if (!p.norm.empty() && (plain_norms_ || p.role == Role::writer)) add_plain_norm(p.norm);
-    if (p.role == Role::writer && converted_ && !p.norm.empty()) {  // the rows went through it when they were converted
+    if (p.role == Role::writer && converted_ && !p.norm.empty()) {  // the conversion applied it to the rows
       if (const auto* of = layout_.norm_of(p.norm)) met_norms_.insert(of->first);
       p.norm.clear();
     }
@@ -193,7 +194,7 @@ class Resolver {
     return nullptr;
   }
 
-  // Where the state has the head, the table is not tied (any more).
+  // If the state has the head's weight, the head is not tied (any more).
   void untie() {
     for (const Layout::Tied& t : layout_.tied()) {
       const Place* table = find(t.table);
@@ -206,7 +207,7 @@ class Resolver {
     }
   }
 
-  // A reader's bias is known by its reader, and may be as long as the stream is wide.
+  // A reader's bias is known through its reader; it may be as long as the stream is wide without being a writer.
   void know_biases() {
     std::set<std::string> biases;
     for (const Place& p : placement_.places)
@@ -216,7 +217,7 @@ class Resolver {
       if (state_.find(name) && !find(name)) placement_.places.push_back({.name = name});
   }
 
-  // A norm without gain or bias has no tensor to be known by: its readers name it.
+  // A norm without gain and bias has no tensor that reveals it: it is added when a reader names it.
   void add_plain_norm(const std::string& name) {
     if (placement_.find_norm(name)) return;
     if (const auto* norm = layout_.norm_of(name)) placement_.norms.push_back({.name = name, .eps = norm->second.eps});
@@ -227,7 +228,7 @@ class Resolver {
   const bool converted_;
   Placement placement_;
   std::set<std::string> met_norms_;
-  bool plain_norms_ = false;  // whether a pattern of norms met no tensor
+  bool plain_norms_ = false;  // whether a pattern of norms matched no tensor
 };
 
 }  // namespace

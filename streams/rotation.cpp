@@ -20,7 +20,7 @@
 namespace isonorm::streams {
 namespace {
 
-constexpr int64_t kMostBeside = int64_t{1} << 20;  // bytes of a file of one matrix that are no numbers of it
+constexpr int64_t kMostBeside = int64_t{1} << 20;  // bytes that a file may have besides the matrix
 
 bool is_prime(int64_t n) {  // n > 1
   for (int64_t i = 2; i * i <= n; ++i)
@@ -28,7 +28,8 @@ bool is_prime(int64_t n) {  // n > 1
   return true;
 }
 
-// The order of the matrix that a Hadamard matrix of order d is made of by doubling; 0 where there is none.
+// The order m of Paley's matrix from which repeated doubling makes a Hadamard matrix of order d; 1 if d is a power of
+// two, 0 if there is no such m.
 int64_t core_order(int64_t d) {
   int64_t m = d;
   while (m % 2 == 0) m /= 2;
@@ -38,8 +39,8 @@ int64_t core_order(int64_t d) {
   return 0;
 }
 
-// A Hadamard matrix of order q + 1, q a prime of the form 4n + 3 or 0: I + [0, 1^T; -1, chi(i - j)], with chi 1 for squares
-// modulo q, -1 for others, 0 for 0 (Paley 1933, lemma 2).
+// A Hadamard matrix of order q + 1, for q = 0 or a prime q = 4n + 3: I + [0, 1^T; -1, chi(i - j)], where chi is 1 for
+// squares modulo q, -1 for other numbers and 0 for 0 (Paley 1933, lemma 2).
 std::vector<double> paley(int64_t q) {
   const int64_t m = q + 1;
   std::vector<double> chi(static_cast<size_t>(std::max(q, int64_t{1})), -1), h(static_cast<size_t>(m * m));
@@ -86,8 +87,8 @@ Tensor hadamard_rotation(int64_t d, uint64_t seed) {
 
 Tensor haar_rotation(int64_t d, uint64_t seed) {
   const DrawsFrom draws({seed, 0});
-  const nn::SkipInit never(false);                                         // these are no initial values
-  return nearest_orthogonal(nn::init::orthogonal({d, d}).to(DType::f64));  // which rounds to f32
+  const nn::SkipInit never(false);                                         // draw even within another SkipInit
+  return nearest_orthogonal(nn::init::orthogonal({d, d}).to(DType::f64));  // init rounds to f32
 }
 
 Tensor load_rotation(const std::string& path, int64_t d) {
@@ -99,7 +100,7 @@ Tensor load_rotation(const std::string& path, int64_t d) {
     tensors.add(path, load_npy(file));
   else
     tensors = load_safetensors(file);
-  const Scope scope(path);  // not around the readers, which name the file themselves
+  const Scope scope(path);  // the readers above name the file themselves
   check(tensors.size() == 1, "rotation: the file has ", tensors.size(), " tensors, expected the matrix alone");
   const Tensor q = tensors.begin()->second;
   check(q.shape() == Dims{d, d}, "rotation: the matrix has shape ", q.shape(), ", the stream stores rows of ", d);

@@ -5,8 +5,8 @@
 namespace isonorm::streams {
 namespace {
 
-// The coordinates' maps in f32 for bf16, rounded once: their sums and differences in bf16 would cost more than the
-// rounding of the result (docs/equivalence.md, the certificate).
+// Maps bf16 in f32 and rounds once: sums and differences in bf16 would have a larger error than the rounding of the
+// result (docs/equivalence.md, the certificate).
 template <class F> Tensor rounded_once(const Tensor& w, F&& map) {
   return w.dtype() == DType::bf16 ? map(w.to(DType::f32)).to(DType::bf16) : map(w);
 }
@@ -86,7 +86,7 @@ Tensor Stream::map_reader(const Tensor& a) const {
   return rounded_once(a, [this](const Tensor& x) {
     if (form() == Form::crms_norm) return compress_reader(x, -1);
     if (form() == Form::crms_isometric) return to_isometric(x, -1);
-    return recentre(x, -1);  // A D and A Q are those of A P already
+    return recentre(x, -1);  // A D and A Q equal those of A P already
   });
 }
 

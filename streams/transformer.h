@@ -12,27 +12,27 @@
 
 namespace isonorm::streams {
 
-// Where the parts of a Transformer hang on its stream, by their paths.
+// The parts of a Transformer that touch its stream, by their paths.
 struct TransformerParts {
   struct Stack {
-    std::string blocks;  // of nn::TransformerStack; empty: of the one block that is the model
+    std::string blocks;  // path of an nn::TransformerStack; empty: the model itself is one
     int64_t depth;
-    std::string encoder_norm = {};  // of a decoder: of the rows that it attends to
+    std::string encoder_norm = {};  // decoders: the norm of the rows that cross-attention reads
   };
-  std::vector<std::string> tables;  // what the embeddings are made of
+  std::vector<std::string> tables;  // the writers that make the embeddings
   std::vector<Stack> stacks;
-  std::vector<std::pair<std::string, std::string>> heads;  // linear maps, and the norms that they read through
+  std::vector<std::pair<std::string, std::string>> heads;  // (head, norm): linear maps that read through a norm
 };
 
-// The layouts of models that are made of such parts, and of the library's own.
+// The layout of a model made of these parts, and the layouts of the library's own models.
 Layout layout_of(const nn::TransformerOptions& options, const TransformerParts& parts);
 Layout layout_of(const nn::Gpt& model);
 Layout layout_of(const nn::Vit& model);
 Layout layout_of(const nn::EncoderDecoder& model);
 
-// The model of these options on a stream. M: a module that is made of its public `options`, and has a layout_of() with a
-// width in its namespace. Where the options have a TransformerOptions `transformer`, its norms are those of the form
-// (norm_of()). Throws as M and parametrize().
+// Makes a model from its options and puts it on a stream. M is a module with public `options` and, in its namespace, a
+// layout_of() with a width. If the options have a TransformerOptions `transformer`, its norms become norm_of(form).
+// Throws if they were neither LayerNorm nor norm_of(form), and as M and parametrize().
 template <class M> M make(std::remove_const_t<decltype(M::options)> options, const StreamOptions& on = {}) {
   if constexpr (requires { options.transformer; }) {
     const NormKind norm = options.transformer.norm;

@@ -7,7 +7,7 @@
 namespace isonorm::tokenizers {
 namespace {
 
-// Whether the character, as UTF-8, has Unicode's property White_Space.
+// True if the character (UTF-8) has Unicode's property White_Space.
 bool is_white_space(std::string_view character) {
   if (character.size() == 1) return character == " " || (character[0] >= '\t' && character[0] <= '\r');
   constexpr std::string_view kWide[] = {"\u0085", "\u00a0", "\u1680", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"};
@@ -60,8 +60,7 @@ const AddedToken* AddedTokens::longest(std::string_view text) const {
 void AddedTokens::split(std::string_view text, const std::function<void(std::string_view)>& take_text,
                         const std::function<void(uint32_t)>& take_id) const {
   size_t taken = 0;
-  size_t space_end =
-      0;  // of the last run of white space that a token took: tokens inside of the run take it to the same end
+  size_t space_end = 0;  // end of the last white space taken; tokens inside it take up to the same end
   for (size_t at = 0; at < text.size() && !tokens_.empty();) {
     const AddedToken* token = longest(text.substr(at));
     if (token == nullptr) {

@@ -7,10 +7,10 @@ namespace isonorm::tokenizers {
 namespace {
 
 constexpr size_t kLongestWord = size_t{1} << 24;
-constexpr size_t kLongestKept = 64, kWordsKept = 1 << 16;  // of the words that are kept with their ids: 10 MB
+constexpr size_t kLongestKept = 64, kWordsKept = 1 << 16;  // cache limits: bytes of a word, number of words (10 MB)
 
-// The byte that a character stands for: printable ones of Latin-1 for themselves, U+0100 and the next for the others in
-// order; -1 where it stands for none.
+// The byte that a character represents: printable Latin-1 characters represent themselves, U+0100 and following
+// represent the other bytes in order. -1 if the character represents no byte.
 int byte_of(int character) {
   static const std::array<int, 324> bytes = [] {
     std::array<int, 324> all;
@@ -25,7 +25,7 @@ int byte_of(int character) {
   return character < std::ssize(bytes) ? bytes[static_cast<size_t>(character)] : -1;
 }
 
-// A token written by those characters; "" where it has another.
+// The bytes of a token that is written with these characters; "" if it has any other character.
 std::string written_bytes(const std::string& written) {
   std::string bytes;
   for (size_t i = 0; i < written.size();) {
@@ -100,7 +100,8 @@ void BytePairs::merge(std::string_view word, std::vector<uint32_t>& ids) {
     queue_.pop();
     Symbol& left = symbols_[c.at];
     if (left.gone || left.behind < 0) continue;
-    // Neighbours may have changed since. That the result is still the same is what the package `tokenizers` asks for, too.
+    // The neighbours may have changed since this candidate was queued. Like the package `tokenizers`, test only that
+    // the pair still merges to the same id.
     Symbol& right = symbols_[left.behind];
     const auto now = merges_.find(pair_of(left.id, right.id));
     if (now == merges_.end() || now->second.id != c.id) continue;
@@ -114,7 +115,7 @@ void BytePairs::merge(std::string_view word, std::vector<uint32_t>& ids) {
   for (int32_t i = 0; i >= 0 && i < size; i = symbols_[i].behind) ids.push_back(symbols_[i].id);
 }
 
-// The symbol at this place and the one behind may become one.
+// Queues the merge of the symbol at this position with the next one, if there is one.
 void BytePairs::consider(int32_t at) {
   if (at < 0 || symbols_[at].behind < 0) return;
   const auto found = merges_.find(pair_of(symbols_[at].id, symbols_[symbols_[at].behind].id));

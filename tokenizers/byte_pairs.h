@@ -1,4 +1,4 @@
-// Internal: byte-level byte-pair encoding: a word as bytes, of which pairs become one token in the order of their merges.
+// Internal: byte-level byte-pair encoding. The bytes of a word are merged pair by pair, in the order of the merges.
 #pragma once
 
 #include <array>
@@ -12,24 +12,25 @@
 
 namespace isonorm::tokenizers {
 
-using Vocabulary = std::unordered_map<std::string, uint32_t>;  // tokens as their file writes them
+using Vocabulary = std::unordered_map<std::string, uint32_t>;  // tokens as written in their file
 
-// The bytes of a token that a file writes with a character for each (as GPT-2's bytes_to_unicode); of one with other
-// characters, as it is.
+// The bytes of a token whose file writes one character for each byte (GPT-2's bytes_to_unicode). A token with other
+// characters is returned as it is.
 std::string bytes_of_token(const std::string& written);
 
 struct Merge {
-  std::string left, right;  // as the vocabulary writes them
+  std::string left, right;  // as written in the vocabulary
 };
 
 class BytePairs {
  public:
-  // The earlier of `merges` go before the later. `whole`: a word that is a token is that token, whatever the merges say.
-  // Throws, naming it, where a part or the result of a merge is no token.
+  // Earlier `merges` have priority. whole: a word that is a token becomes that token, regardless of the merges. Throws,
+  // naming the merge, if one of its parts or its result is not a token.
   BytePairs(const Vocabulary& vocabulary, std::span<const Merge> merges, bool whole);
 
-  // Appends the ids of a word of bytes: of the pairs that have a merge the earliest becomes one, the leftmost of several,
-  // until there is none (Sennrich et al., 1508.07909). Throws where a byte is no token, or the word has over 16 MiB.
+  // Appends the ids of a word of bytes. As long as a pair of neighbours has a merge, merges the pair with the highest
+  // priority, the leftmost first (Sennrich et al., 1508.07909). Throws if a byte is not a token, or if the word is
+  // longer than 16 MiB.
   void encode(std::string_view word, std::vector<uint32_t>& ids);
 
  private:
@@ -38,8 +39,8 @@ class BytePairs {
   };
   struct Symbol {
     uint32_t id;
-    int32_t before, behind;  // places of the neighbours; -1: none
-    bool gone = false;       // it is part of the one before
+    int32_t before, behind;  // positions of the neighbours; -1: none
+    bool gone = false;       // merged into the symbol before it
   };
   struct Candidate {
     uint32_t rank, id;
@@ -55,12 +56,12 @@ class BytePairs {
 
   static constexpr int64_t kNone = -1;
   std::array<int64_t, 256> id_of_byte_;
-  std::unordered_map<uint64_t, Result> merges_;                             // of two ids
-  std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> words_;  // tokens that whole words become
+  std::unordered_map<uint64_t, Result> merges_;                             // by pair of ids
+  std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> words_;  // whole words that are tokens
 
-  std::vector<Symbol> symbols_;  // of the word that is merged
+  std::vector<Symbol> symbols_;  // of the current word
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue_;
-  std::unordered_map<std::string, std::vector<uint32_t>, Hash, std::equal_to<>> seen_;  // words
+  std::unordered_map<std::string, std::vector<uint32_t>, Hash, std::equal_to<>> seen_;  // ids of words encoded before
 };
 
 }  // namespace isonorm::tokenizers

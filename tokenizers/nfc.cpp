@@ -20,8 +20,9 @@ utf8proc_ssize_t checked(utf8proc_ssize_t result) {
   return result;
 }
 
-// The canonical decomposition. utf8proc_decompose() moves each mark past its neighbours one by one, so its time is quadratic in
-// a run of marks; a stable sort of the run by combining class gives the same order (UAX #15, Canonical Ordering Algorithm).
+// Canonical decomposition. utf8proc_decompose() takes quadratic time in a run of marks, because it moves each mark past
+// its neighbours one by one. A stable sort of the run by combining class gives the same order (UAX #15, Canonical
+// Ordering Algorithm).
 std::vector<int32_t> decomposed(std::string_view text) {
   std::vector<int32_t> all;
   const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
@@ -55,17 +56,17 @@ std::string composed(std::string_view text) {
 
 }  // namespace
 
-// In pieces: nothing in front of an ASCII character becomes one with it or with what is behind it.
+// Works in pieces: characters before an ASCII character never compose with it or with characters after it.
 std::string_view nfc(std::string_view text, std::string& storage) {
-  size_t done = 0;  // bytes of the text that storage has
+  size_t done = 0;  // bytes of the text that are in `storage`
   bool changed = false;
   for (size_t at = 0; at < text.size();) {
     if (is_ascii(text[at])) {
       ++at;
       continue;
     }
-    const size_t begin = at - (at > 0 ? 1 : 0);  // with the ASCII character that a mark may belong to
-    bool marks = false;                          // below U+0300, in two bytes up to "\xcb\xbf", all is in the form
+    const size_t begin = at - (at > 0 ? 1 : 0);  // includes the ASCII character that a mark may combine with
+    bool marks = false;  // characters below U+0300 (two bytes, up to "\xcb\xbf") are in NFC already
     for (; at < text.size() && !is_ascii(text[at]); ++at) marks |= static_cast<uint8_t>(text[at]) > 0xcb;
     if (!marks) continue;
     const std::string_view piece = text.substr(begin, at - begin);

@@ -1,4 +1,4 @@
-// Internal: Unicode's normalization form C.
+// Internal: Unicode normalization form C (NFC).
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace isonorm::tokenizers {
 
-// The text, which has to be UTF-8, in that form (UAX #15): itself where it is in it already, else what `storage` becomes.
+// The text (valid UTF-8) in NFC (UAX #15): the text itself if it is in NFC already, else a view of `storage`.
 std::string_view nfc(std::string_view text, std::string& storage);
 
 }  // namespace isonorm::tokenizers

@@ -12,7 +12,7 @@ namespace {
 
 bool is_one_of(char c, std::string_view set) { return set.find(c) != set.npos; }
 
-// The expression as PCRE2 has it.
+// Translates an expression to PCRE2's syntax.
 class Translation {
  public:
   explicit Translation(std::string_view expression) : all_(expression), rest_(expression) {}
@@ -28,7 +28,7 @@ class Translation {
       } else if (rest_[0] == '{') {
         interval();
       } else {
-        if (is_one_of(rest_[0], "^$.")) refuse(1);  // engines have their own ideas of lines
+        if (is_one_of(rest_[0], "^$.")) refuse(1);  // engines differ in what a line is
         copy(1);
       }
     }
@@ -44,7 +44,7 @@ class Translation {
 
   void escape() {
     const char c = rest_.size() > 1 ? rest_[1] : '\0';
-    if (c == 's' || c == 'S') {  // PCRE2's own \s takes U+180E, which is no White_Space
+    if (c == 's' || c == 'S') {  // PCRE2's \s also matches U+180E, which has not the property White_Space
       to_ += c == 's' ? "\\p{White_Space}" : "\\P{White_Space}";
       rest_.remove_prefix(2);
     } else if (c == 'p' || c == 'P') {
@@ -88,7 +88,7 @@ class Translation {
     if (inside.empty() || comma == 0 || inside.find_first_not_of("0123456789,") != inside.npos ||
         comma != inside.rfind(','))
       refuse(4);
-    if (end + 1 < rest_.size() && is_one_of(rest_[end + 1], "+?")) refuse(end + 2);  // another meaning in each engine
+    if (end + 1 < rest_.size() && is_one_of(rest_[end + 1], "+?")) refuse(end + 2);  // engines differ in its meaning
     copy(end + 1);
   }
 
@@ -121,7 +121,7 @@ Pattern::Pattern(const std::string& expression) : compiled_(std::make_unique<Com
   uint32_t empty = 0;
   pcre2_pattern_info(compiled_->code, PCRE2_INFO_MATCHEMPTY, &empty);
   check(empty == 0, "the pattern ", Shown{expression}, " can match nothing, which cuts no text into words");
-  pcre2_jit_compile(compiled_->code, PCRE2_JIT_COMPLETE);  // where it fails, pcre2_match interprets
+  pcre2_jit_compile(compiled_->code, PCRE2_JIT_COMPLETE);  // if it fails, pcre2_match interprets
   compiled_->match = pcre2_match_data_create(1, nullptr);
   check({compiled_->match != nullptr}, "no memory for the pattern ", Shown{expression});
 }

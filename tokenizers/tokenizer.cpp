@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kEnds[] = {"<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "</s>", "<eos>"};
 
-// The longest beginning of the text that is UTF-8, or that has none, in bytes.
+// Length in bytes of the longest prefix that is valid UTF-8 (utf8 = true) or that contains no valid character (false).
 size_t run_of(std::string_view text, bool utf8) {
   size_t end = 0;
   while (end < text.size()) {
@@ -67,7 +67,7 @@ struct Tokenizer::Parts {
         token);
   }
 
-  // By the patterns from this one on: what matches is a piece, and what is between two matches.
+  // Splits by the patterns from number `pattern` on. Both matches and the text between matches become pieces.
   void cut(std::string_view text, size_t pattern, const Take& take) {
     if (pattern == patterns.size()) return word(text, take);
     for (size_t done = 0; done < text.size();) {
@@ -90,8 +90,8 @@ struct Tokenizer::Parts {
   BytePairs pairs;
   std::vector<Pattern> patterns;
   AddedTokens raw, normalized;
-  std::unordered_map<uint32_t, std::string> bytes;  // of every token
-  std::vector<uint32_t> ids;                        // of a word
+  std::unordered_map<uint32_t, std::string> bytes;  // by id
+  std::vector<uint32_t> ids;                        // of the current word
 };
 
 Tokenizer::Tokenizer(const std::string& path) {

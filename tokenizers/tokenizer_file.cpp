@@ -18,13 +18,13 @@ namespace fs = std::filesystem;
 
 using io::JsonValue;
 
-constexpr int64_t kLimit = int64_t{1} << 28;    // bytes of a file; the largest published ones have 2^25
-constexpr int64_t kMostIds = int64_t{1} << 32;  // a file of tokens has u32
-constexpr int kDeepest = 8;                     // levels of ignored values, and of Sequences
-// Bytes of an added token. The limit bounds the search, which begins at every byte of a text.
+constexpr int64_t kLimit = int64_t{1} << 28;    // maximum size of a file; the largest published ones have 2^25 bytes
+constexpr int64_t kMostIds = int64_t{1} << 32;  // files of tokens store u32
+constexpr int kDeepest = 8;                     // maximum depth of ignored values and of Sequences
+// Maximum bytes of an added token. It bounds the search, which begins at every byte of a text.
 constexpr size_t kLongestAdded = 256;
 
-// Reads any value and ignores it.
+// Accepts any value and ignores it.
 JsonValue ignored(int depth = 0) {
   JsonValue any{.string = [](const std::string&) {}, .number = [](double) {}, .flag = [](bool) {}, .null = [] {}};
   if (depth < kDeepest) {
@@ -59,7 +59,7 @@ Merge merge_of(std::string_view line, size_t number) {
   return {std::string(line.substr(0, space)), std::string(line.substr(space + 1))};
 }
 
-// "a b", or ["a", "b"].
+// A merge is written "a b" or ["a", "b"].
 JsonValue merges_into(std::vector<Merge>& merges) {
   return {.element = [&merges]() -> JsonValue {
     auto parts = std::make_shared<std::vector<std::string>>();
@@ -100,11 +100,11 @@ JsonValue added_into(std::vector<AddedToken>& added) {
   }};
 }
 
-// A normalizer, pre-tokenizer, post-processor or decoder: its type and what else is read of any of them.
+// A normalizer, pre-tokenizer, post-processor or decoder: its type and the options that any of them may have.
 struct Component {
   std::string type, regex, behavior;
   std::map<std::string, bool> flags;
-  std::vector<Component> parts;  // of a Sequence
+  std::vector<Component> parts;  // if it is a Sequence
 
   bool flag(const std::string& name, bool otherwise) const {
     const auto at = flags.find(name);
@@ -133,7 +133,7 @@ JsonValue component_into(Component& c, int depth = 0) {
           .null = [] {}};
 }
 
-// Calls `take` with each component that is no Sequence; with none where there is none.
+// Calls `take` with each component that is not a Sequence. An absent component gives no call.
 template <class F> void for_each_part(const Component& c, F&& take) {
   if (c.type == "Sequence")
     for (const Component& part : c.parts) for_each_part(part, take);
@@ -250,7 +250,7 @@ class Reader {
           .string =
               [key](const std::string& s) { check(s.empty(), "model with ", key, " ", Shown{s}, " is not supported"); },
           .null = [] {}};
-    return ignored();  // what is done with unknown characters: with all bytes as tokens there are none
+    return ignored();  // the treatment of unknown characters does not matter: every byte is a token
   }
 
   TokenizerFile& file_;

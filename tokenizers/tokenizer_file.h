@@ -1,5 +1,5 @@
-// Internal: what tokenizer.json, or vocab.json with merges.txt, says, with everything refused that would change ids in a way
-// that is not here.
+// Internal: reads tokenizer.json, or vocab.json with merges.txt. Refuses everything that would change ids in an
+// unsupported way.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace isonorm::tokenizers {
 
-// Of GPT-2, by which a pre-tokenizer ByteLevel cuts.
+// The pattern of GPT-2, which the pre-tokenizer ByteLevel uses.
 inline constexpr const char* kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
@@ -20,25 +20,25 @@ struct TokenizerFile {
   std::vector<Merge> merges;
   bool ignore_merges = false;         // a word that is in the vocabulary becomes one token
   bool nfc = false;                   // normalizes the text to form C
-  std::vector<std::string> patterns;  // each splits the pieces that the pattern before left
-  // Each is in the vocabulary with the same id, or has the next id, counted from the vocabulary's size: the package
-  // `tokenizers` gives these ids whatever the file says.
+  std::vector<std::string> patterns;  // each splits the pieces from the pattern before it
+  // An added token is in the vocabulary with the same id, or has the next id, counted from the vocabulary's size: the
+  // package `tokenizers` gives these ids regardless of the file.
   std::vector<AddedToken> added;
 };
 
-// Reads tokenizer.json; or vocab.json with merges.txt in the same folder; or a folder with one of these. If the folder has both,
-// tokenizer.json is read.
+// Reads tokenizer.json; or vocab.json with merges.txt in the same folder; or a folder with these files. If the folder
+// has both kinds, tokenizer.json is read.
 //
-// Supported entries in a tokenizer.json of the package `tokenizers`: model BPE without dropout; normalizer NFC; pre-tokenizer
-// ByteLevel, Split by an isolated Regex, Digits, or a Sequence with exactly one ByteLevel; decoder ByteLevel.
-// GPT-2's pair of files gets GPT-2's pattern, and <|endoftext|> as an added token if the vocabulary has it.
+// Supported entries in a tokenizer.json of the package `tokenizers`: model BPE without dropout; normalizer NFC;
+// pre-tokenizer ByteLevel, Split by an isolated Regex, Digits, or a Sequence with exactly one ByteLevel; decoder
+// ByteLevel. GPT-2's pair of files gets GPT-2's pattern, and <|endoftext|> as an added token if the vocabulary has it.
 //
-// Throws, naming file and entry, if it has any other entry or if ids collide.
+// Throws, naming file and entry, on any other entry and if ids collide.
 TokenizerFile read_tokenizer(const std::string& path);
 
-// The tokenizer.json that such a path means; empty where it means GPT-2's pair of files.
+// The path of the tokenizer.json that `path` denotes; empty if it denotes vocab.json with merges.txt.
 std::string tokenizer_json(const std::string& path);
-// Reads what is in a tokenizer.json. Throws, naming the entry.
+// Reads the text of a tokenizer.json. Throws, naming the entry.
 TokenizerFile read_tokenizer_json(std::string_view json);
 
 }  // namespace isonorm::tokenizers

@@ -29,7 +29,7 @@ AddNorm add_norm(const Tensor& x, const Tensor& branch, const NormSpec& spec, co
     n->backward =
         differentiable([tape = detail::NormTape(spec, r.sum, gain, bias, r), added = branch.dtype()](Flow& g) {
           if (g.needs_composition()) {
-            // x and branch count by their sum alone.
+            // Only the sum of x and branch matters.
             const Tensor x = g.attached(0, tape.input_values()), branch = g.attached(1),
                          sum = branch.defined() ? x + branch : x;
             return g.follow({sum, tape.compose(sum, g.attached(2, tape.gain), g.attached(3))});

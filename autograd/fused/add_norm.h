@@ -9,14 +9,15 @@
 namespace isonorm {
 
 struct AddNorm {
-  Tensor sum;     // x + branch: the residual stream goes on with it
-  Tensor normed;  // normalize(sum): what the next branch reads
+  Tensor sum;     // x + branch: the new residual stream
+  Tensor normed;  // normalize(sum): the input of the next branch
 };
 
-// sum = x + branch, normed = normalize(sum, spec, gain, bias). x and branch [..., width] of one shape and floating
-// dtype, or x of f32 and branch of bf16; gain and bias [width] or undefined. `sum` has x's dtype, and what is normalized
-// is the sum as it is stored; `normed` has the dtype `as`, by default x's, as normalize() gives it. Gradients may come
-// through either output or both. Throws as normalize, and where x and branch differ.
+// sum = x + branch, normed = normalize(sum, spec, gain, bias). x and branch [..., width] have one shape and one
+// floating dtype, or x is f32 and branch bf16; gain and bias [width] or undefined. `sum` has x's dtype and is
+// normalized as it is stored. `normed` has the dtype `as`, by default x's, as in normalize(). Gradients may come
+// through either output or both. Throws like normalize(), and if the shapes of x and branch differ or their dtypes do
+// not fit.
 AddNorm add_norm(const Tensor& x, const Tensor& branch, const NormSpec& spec, const Tensor& gain = {},
                  const Tensor& bias = {}, std::optional<DType> as = {});
 

@@ -33,10 +33,11 @@ Tensor heads_inside(const Dims& s, TensorOptions options) {
   return detached::transpose(empty({s[0], s[2], s[1], s[3]}, options), 1, 2);
 }
 
-// x without graph, copied where the elements of a row are not adjacent.
+// x without graph, copied unless the elements of a row are adjacent.
 Tensor unit_stride(const Tensor& x) { return x.strides()[3] == 1 ? detach(x) : detached::contiguous(x); }
 
-// out: where the result goes, any strides with adjacent elements. Returns what weights are computed from again. No graph.
+// Writes the result to `out` (any strides with adjacent elements). Returns the sums from which the backward computes
+// the attention weights again. No graph.
 kernels::AttentionSums run_forward(kernels::AttentionSpec spec, const Tensor& out, const kernels::AttentionInputs& in) {
   const auto numbers = [&] {
     return empty({in.q.size(0), in.q.size(1), in.q.size(2)}, {acc_dtype(in.q.dtype()), in.q.device()});
@@ -55,7 +56,7 @@ AttentionOptions options_of(const kernels::AttentionSpec& spec, const Tensor& ma
   return {.causal = spec.causal, .mask = mask, .scale = spec.scale, .from_last = spec.ahead != 0};
 }
 
-// The mask of inputs like q as [batch, heads, queries, keys] without a copy; undefined where there is none.
+// The mask for inputs like q, expanded to [batch, heads, queries, keys] without a copy; undefined if there is none.
 Tensor full_mask(const char* op, const AttentionOptions& o, const Dims& scores, const Tensor& q) {
   if (!o.mask.defined()) return {};
   check_same_device(op, q, o.mask);

@@ -52,7 +52,8 @@ Tensor computed(const Tensor& t) {
   return t.defined() ? detached::contiguous(detached::to(t, acc_dtype(t.dtype()))) : t;
 }
 
-// x, gain and bias in the dtype of the sums; the statistics [outer, 1, groups, 1] in the same dtype.
+// The norm by ordinary ops. It is computed in the accumulation dtype, which the statistics [outer, 1, groups, 1] keep;
+// y has x's dtype.
 struct Composed {
   Tensor y, mean, square;
 };
@@ -64,7 +65,7 @@ Composed composed(const GroupNormShape& s, const Tensor& x, const Tensor& gain, 
       s.centred ? isonorm::mean(counted, {1, 3}, true) : zeros({s.outer, 1, s.groups, 1}, rows.options());
   const Tensor apart = s.centred ? rows - mean : rows;
   const Tensor leading = slice(apart, 1, 0, s.leading), square = isonorm::mean(isonorm::square(leading), {1, 3}, true);
-  // norm() has a derivative where all entries are 0; sqrt() has none.
+  // norm() has a derivative if all entries are 0; sqrt() has none.
   const Tensor root = s.eps_outside ? norm(leading, {1, 3}, true) / std::sqrt(static_cast<double>(s.entries())) + s.eps
                                     : sqrt(square + s.eps);
   Tensor y = reshape(apart / root, x.shape());
@@ -83,7 +84,7 @@ Normed fused(const char* op, const GroupNormShape& s, const Tensor& x, const Ten
   if (x.numel() > 0)
     kernels::group_norm_forward.on(x.device(), s, {out.y, out.stats}, {input, scale, computed(bias)});
   else
-    fill(out.stats, std::nan(""));  // of nothing
+    fill(out.stats, std::nan(""));  // no entries
   if (auto* n = track(op, {&out.y}, {&x, &gain, &bias}))
     n->backward = differentiable([s, x = save_activation(input), stats = out.stats, gain = save(scale)](Flow& g) {
       if (g.needs_composition()) return g.follow({composed(s, g.attached(0, x), g.attached(1, gain), g.attached(2)).y});
@@ -115,7 +116,7 @@ Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& gain, const Ten
 }
 
 namespace {
-// What a batch norm is: a group norm of one example.
+// The shape of a batch norm: a group norm of one example with a group for each channel.
 GroupNormShape batch_shape(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps) {
   return shape_of("batch_norm", x, 1, x.rank() > 0 && x.size(-1) > 0 ? x.size(-1) : 1, gain, bias, {.eps = eps});
 }

@@ -18,19 +18,19 @@
 namespace isonorm {
 namespace {
 
-// Logits of a chunk: on the CPU 16 MiB in f32; on a device so many that its products fill it, 512 MiB in bf16. Fewer
-// rows would move the weight's gradient through memory more often than it costs to multiply.
+// Logits of a chunk: on the CPU 16 MiB in f32; on a device enough to fill it with products, 512 MiB in bf16. With fewer
+// rows, moving the weight's gradient through memory would cost more than the products.
 int64_t chunk_of(Device device) { return int64_t{1} << (device.kind == DeviceKind::cpu ? 22 : 28); }
 constexpr int64_t kFewestRows = 128;
 
-// An input that only second derivatives read again. The rule does not keep it alive, so the forward saves nothing more.
+// An input that only second derivatives read again. The rule holds it weakly, so the forward saves nothing more.
 class WeakInput {
  public:
   WeakInput(const char* name, const Tensor& x) : name_(name) {
     if (!x.defined()) return;
     tensor_ = x.handle(), storage_ = x.impl().storage.get(), version_ = storage_->version();
   }
-  // The input; undefined if it was. Throws if nothing else holds it any more, or it was changed.
+  // The input; undefined if it was. Throws if nothing else holds it any more or if it was changed.
   Tensor get() const {
     if (!storage_) return {};
     const std::shared_ptr<TensorImpl> x = tensor_.lock();
@@ -80,7 +80,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   const Device device = x.device();
   const TensorOptions acc{acc_dtype(x.dtype()), device};
   const TensorOptions products{kernels::bf16_products(device) ? x.dtype() : acc.dtype,
-                               device};  // what they take and give
+                               device};  // of the products' operands and results
   const auto computed_in = [&](const Tensor& t) {
     return detached::to(detached::contiguous(detail::as_rows(t, x.dtype())), products.dtype);
   };

@@ -1,4 +1,4 @@
-// The last layer of a classifier together with its loss, so that the logits never exist as a whole.
+// The last layer of a classifier fused with its loss, so that the logits are never stored as a whole.
 #pragma once
 
 #include "autograd/ops/loss.h"
@@ -6,15 +6,16 @@
 namespace isonorm {
 
 // cross_entropy(linear(x, weight, bias), target, options): x [..., width], weight [classes, width], bias [classes] or
-// undefined, target [...] (i64). Rows are taken in chunks of a few million logits. If a gradient is wanted, the forward
-// turns a chunk's logits into their gradient in place and multiplies at once: three products in all. Computing the
-// logits again would make four. It saves the gradients, which are as large as x, weight and bias.
+// undefined, target [...] (i64). Rows are processed in chunks of a few million logits. If a gradient is wanted, the
+// forward turns a chunk's logits into their gradient in place and multiplies at once, which makes three products in
+// all; computing the logits again in the backward would make four. The op saves the gradients, which are as large as x,
+// weight and bias.
 //
 // A backward with create_graph computes the composition from x, weight and bias, which the op does not keep alive: it
 // throws if one of them is gone or was changed since.
 //
-// With Reduction::none or class weights it is the composition. The loss has weight's dtype, which is f32 if x is bf16
-// and weight and bias are masters of it, as linear() takes them. Throws as linear() and cross_entropy() do.
+// With Reduction::none or class weights the composition runs. The loss has weight's dtype, which is f32 if x is bf16
+// and weight and bias are its masters, as in linear(). Throws like linear() and cross_entropy().
 Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& target,
                             const CrossEntropyOptions& options = {});
 

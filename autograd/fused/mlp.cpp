@@ -40,7 +40,7 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
   check_same_device("mlp", x, w1, b1, w2, b2);
   check_layer(w1, b1, x, x.size(-1), "w1");
   check_layer(w2, b2, x, w1.size(0), "w2");
-  // Few rows are widened on their way into products alone, in another order (core/cpu/few_rows.h).
+  // For a few rows, separate products widen bf16 as they read it and sum in another order (core/cpu/few_rows.h).
   const bool few = x.numel() < 16 * x.size(-1) && !kernels::bf16_products(x.device());
   const bool op_by_op = x.dtype() == DType::bf16 && (few || !kernels::reads_bf16(x.device()));
   if (use_reference() || x.numel() == 0 || w1.numel() == 0 || w2.numel() == 0)
@@ -51,8 +51,8 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
   const int64_t in = x.size(-1), rows = x.numel() / in, hidden = w1.size(0), out = w2.size(0);
   const auto read = [&](const Tensor& t) { return detached::contiguous(detail::as_rows(t, x.dtype())); };
   const kernels::MlpWeights weights{read(w1), read(b1), read(w2), read(b2)};
-  // Of few rows threads share the columns; the fused kernel has them share rows. Where products are our own (core/cpu/matmul.cpp)
-  // both give the same bits.
+  // With few rows, threads share the columns in separate products, but the rows in the fused kernel. If products are
+  // our own (core/cpu/matmul.cpp), both give the same bits.
   if (!kept && rows < 16 && std::min(hidden, out) >= 8 && x.device().kind == DeviceKind::cpu && isa() != Isa::base)
     return reference::mlp(x, weights.w1, weights.b1, weights.w2, weights.b2, form);
   const bool tanh_form = form == GeluForm::tanh;
@@ -69,7 +69,7 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
       if (g.needs_composition()) {
         const Tensor in = g.attached(0, detached::reshape(x.data(), shape)),
                      product = linear(in, g.attached(1, w1), g.attached(2));
-        // The bias is not kept. The difference from the kept values restores it.
+        // The bias is not saved. The difference from the saved values restores it.
         const Tensor h = product + (detached::reshape(to(before, in.dtype()), product.shape()) - detach(product));
         return g.follow({linear(activated(h, tanh_form), g.attached(3, w2), g.attached(4))});
       }

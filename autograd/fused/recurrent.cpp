@@ -12,7 +12,7 @@
 namespace isonorm {
 namespace {
 
-// parts: gates in a and u.
+// parts: number of gates in a and u.
 void check_step(const char* op, const Tensor& a, const Tensor& u, const Tensor& state, int64_t parts) {
   check_same_device(op, a, u, state);
   check(is_floating(state.dtype()), op, ": dtype is ", state.dtype(), ", expected f32, f64 or bf16");
@@ -26,20 +26,20 @@ void check_step(const char* op, const Tensor& a, const Tensor& u, const Tensor& 
   }
 }
 
-// With the entries of a row as neighbours: x itself where they are.
+// x with the entries of a row adjacent: x itself if they are, else a copy.
 Tensor rows(const Tensor& x) { return x.strides()[1] == 1 ? x : detached::contiguous(x); }
 
-// The inverses of sigmoid and tanh, for the composition: the forward keeps the gates, not their arguments. Infinite at
-// the ends; the slopes are 0 there.
+// The inverses of sigmoid and tanh, for the composition: the forward keeps the gates, not their arguments. They are
+// infinite at the ends, where the slopes are 0.
 Tensor inverse_sigmoid(const Tensor& y) { return log(y) - log1p(-y); }
 Tensor inverse_tanh(const Tensor& y) { return (log1p(y) - log1p(-y)) * 0.5; }
 
-// The first four of the parts that a step keeps.
+// The first four parts that a step keeps.
 std::vector<Tensor> parts_of(const Tensor& kept, int64_t hidden) {
   return split(narrow(kept, 1, 0, 4 * hidden), {hidden, hidden, hidden, hidden}, 1);
 }
 
-// Room for what the backward needs, [batch, parts hidden], not rounded; undefined where there will be none.
+// A buffer [batch, parts hidden] for the gates that the backward needs, not rounded; undefined if there is no backward.
 Tensor room_for_backward(const Tensor& a, const Tensor& u, const Tensor& state, int64_t parts) {
   if (!takes_gradient(a) && !takes_gradient(u) && !takes_gradient(state)) return {};
   return empty({state.size(0), parts * state.size(1)}, {acc_dtype(state.dtype()), state.device()});
@@ -64,7 +64,7 @@ Tensor gru_step(const Tensor& a, const Tensor& u, const Tensor& h) {
   if (auto* n = track("gru_step", {&y}, {&a, &u, &h}))
     n->backward = differentiable([kept, h = save(before)](Flow& g) {
       if (g.needs_composition()) {
-        // Any a and u that give these gates serve: u is its last third and zeros.
+        // Any a and u that give these gates will do: u is zeros and its own last third.
         const std::vector<Tensor> gates = parts_of(kept, h.data().size(1));  // r, z, n and the last third of u
         const Tensor zero = zeros_like(gates[0]);
         const Tensor a = cat(

@@ -1,4 +1,4 @@
-// Internal: fused ops that some CPUs compute by other ops.
+// Internal: fused ops that some CPUs replace by other ops.
 #pragma once
 
 #include "autograd/engine.h"
@@ -6,8 +6,8 @@
 
 namespace isonorm::detail {
 
-// y, a result in bf16 of ops that take the place of `op` if the CPU has no products of bf16. Unlike `op`, these ops may
-// have second derivatives: y refuses them as `op` does, so that a program behaves alike on every CPU.
+// For y, a bf16 result of ops that replace `op` if the CPU has no bf16 products. These ops may have second derivatives
+// although `op` has none; the result refuses them like `op`, so that a program behaves alike on every CPU.
 inline Tensor refuse_second_gradient(const char* op, const Tensor& y) {
   const Tensor same = detach(y);
   if (auto* n = track(op, {&same}, {&y}))

@@ -1,4 +1,4 @@
-// Internal: the graph of linear ops that are kernels.
+// Internal: records linear ops that are kernels.
 #pragma once
 
 #include "autograd/node.h"
@@ -6,7 +6,7 @@
 namespace isonorm::detail {
 
 // map(x), recorded as `name`. Its gradient is adjoint(cotangent), recorded in the same way, so gradients of every order
-// exist. Both functions record nothing themselves.
+// exist. map and adjoint must not record anything themselves.
 template <class Map, class Adjoint>
 Tensor linear_map(const char* name, const Tensor& x, const Map& map, const Adjoint& adjoint) {
   Tensor y = map(x);

@@ -100,7 +100,7 @@ Tensor flip(const Tensor& x, const std::vector<int>& dims) {
 }
 
 namespace {
-// y, which x was made into, as a tensor of its own.
+// y, which was computed from x, as a tensor of its own: copied if it shares x's storage.
 Tensor apart(const Tensor& y, const Tensor& x) { return y.impl().storage == x.impl().storage ? flip(y, {}) : y; }
 }  // namespace
 
@@ -109,7 +109,7 @@ Tensor roll(const Tensor& x, const std::vector<int64_t>& shifts, const std::vect
   Tensor y = contiguous(x);
   for (size_t k = 0; k < dims.size(); ++k) {
     const int d = normalize_dim(dims[k], x.rank(), "roll");
-    const int64_t n = x.shape()[d], last = n == 0 ? 0 : (shifts[k] % n + n) % n;  // so many come to the front
+    const int64_t n = x.shape()[d], last = n == 0 ? 0 : (shifts[k] % n + n) % n;  // this many come to the front
     y = cat({narrow(y, d, n - last, last), narrow(y, d, 0, n - last)}, d);
   }
   return apart(y, x);
@@ -118,7 +118,7 @@ Tensor roll(const Tensor& x, const std::vector<int64_t>& shifts, const std::vect
 namespace {
 using Amounts = std::vector<std::pair<int64_t, int64_t>>;
 
-// The dimension of the first pair.
+// The dimension that the first pair pads.
 int first_padded(const char* op, const Tensor& x, const Amounts& amounts) {
   check(amounts.size() <= static_cast<size_t>(x.rank()), op, ": ", amounts.size(), " pairs given for shape ",
         x.shape());
@@ -175,7 +175,7 @@ Tensor repeat(const Tensor& x, const std::vector<int64_t>& times) {
     shape.push_back(i < extra ? 1 : x.shape()[i - extra]);
   }
   Tensor y = reshape(x, shape);
-  // One dimension after the other, from the last: seen as [before, 1, rest] and stretched in the middle.
+  // One dimension at a time, from the last: reshaped to [before, 1, rest] and expanded in the middle.
   for (int i = rank - 1; i >= 0; --i) {
     if (times[i] == 1) continue;
     const int64_t before = numel(part(shape, 0, i), "repeat"), rest = numel(part(shape, i, rank), "repeat");

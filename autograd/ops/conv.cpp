@@ -20,17 +20,17 @@ namespace {
 
 using kernels::WindowShape;
 
-// Bytes of windows that are rows of a matrix at a time, where they are: they stay in a cache of the CPU, which has them
-// for gradients of inputs at larger strides alone; a device wants large products.
+// Bytes of windows that are unrolled into matrix rows at a time. The CPU unrolls windows only for input gradients that
+// adjoint() does not cover, and the rows should stay in a cache; a device wants large products.
 int64_t block_bytes(Device device) { return device == kCpu ? 1 << 20 : 64 << 20; }
 
-// What products read: bf16 only where they take it. Undefined where x is.
+// x as products read it: contiguous, and in bf16 only if the device computes in it. Undefined if x is.
 Tensor operand(const Tensor& x) {
   if (!x.defined()) return x;
   return detached::contiguous(native_bf16(x.device()) ? x : detached::to(x, acc_dtype(x.dtype())));
 }
 
-// Calls f(first, columns) for blocks of the windows in turn, with room [groups, rows, depth] for their rows.
+// Calls f(first, columns) for consecutive blocks of windows; columns [groups, rows, depth] is a buffer for their rows.
 template <class F> void for_blocks(const WindowShape& s, TensorOptions options, const F& f) {
   const int64_t total = s.rows(), row = s.groups * s.depth();
   if (total == 0) return;
@@ -75,7 +75,7 @@ Tensor forward(const WindowShape& s, const Tensor& x, const Tensor& weight, cons
 }
 
 // The windows of the convolution that maps gradients of outputs to gradients of inputs. None unless the stride is 1,
-// the windows fill the padded images, and no window sees padding alone.
+// the windows fill the padded images, and no window sees only padding.
 std::optional<WindowShape> adjoint(const WindowShape& s, int64_t out) {
   WindowShape back = s;
   back.height = s.out_h, back.width = s.out_w, back.channels = out, back.out_h = s.height, back.out_w = s.width;
@@ -86,8 +86,8 @@ std::optional<WindowShape> adjoint(const WindowShape& s, int64_t out) {
   return back;
 }
 
-// dx, in the accumulation dtype. The bias is added to each pixel: dx is also the output of a transposed convolution of
-// dy.
+// Returns dx in the accumulation dtype. The bias is added to each pixel, because dx is also the output of a transposed
+// convolution of dy.
 Tensor input_gradient(const WindowShape& s, const Tensor& dy, const Tensor& weight, const Tensor& bias = {}) {
   const TensorOptions sums{acc_dtype(dy.dtype()), dy.device()};
   const Tensor dx = empty({s.images, s.height, s.width, s.channels}, sums), w = by_group(s, weight);
@@ -103,7 +103,7 @@ Tensor input_gradient(const WindowShape& s, const Tensor& dy, const Tensor& weig
   return dx;
 }
 
-// Adds to dw and db, each where it is defined, of acc dtype.
+// Adds to dw and db, each if it is defined; both have the accumulation dtype.
 void weight_gradients(const WindowShape& s, const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) {
   if (x.device() == kCpu) {
     const Tensor d = detached::contiguous(dy), rows = detached::view(d, {s.rows(), d.size(3)});
@@ -125,8 +125,8 @@ void weight_gradients(const WindowShape& s, const Tensor& dw, const Tensor& db, 
   });
 }
 
-// Convolution and its gradients are bilinear, and the gradients of each are the other two: with images x, weights w and outputs
-// y, convolution(x, w) is like y, transposed(y, w) like x and correlation(y, x) like w.
+// Convolution and its gradients are bilinear, and the gradients of each are the other two. For images x, weights w and
+// outputs y, convolution(x, w) has y's shape, transposed(y, w) has x's shape and correlation(y, x) has w's shape.
 Tensor convolution(const WindowShape& s, const Tensor& x, const Tensor& weight, const Tensor& bias);
 Tensor transposed(const WindowShape& s, const Tensor& y, const Tensor& weight, const Tensor& bias);
 Tensor correlation(const WindowShape& s, const Tensor& y, const Tensor& x, DType dtype);
@@ -139,7 +139,7 @@ Tensor transposed(const WindowShape& s, const Tensor& y, const Tensor& weight, c
     auto rule = [s, y = save_activation(y), weight = save(weight)](Flow& g) {
       if (g.wants(0)) g.give(0, convolution(s, g.out(), weight, {}));
       if (g.wants(1)) g.give(1, correlation(s, y, g.out(), g.dtype(1)));
-      if (g.wants(2)) g.give(2, to(g.out(), g.dtype(2)));  // which sums it
+      if (g.wants(2)) g.give(2, to(g.out(), g.dtype(2)));  // give() sums it
     };
     n->backward = differentiable(std::move(rule), weight.dtype() == y.dtype());
   }
@@ -169,11 +169,11 @@ Tensor convolution(const WindowShape& s, const Tensor& x, const Tensor& weight, 
       if (grad_enabled()) {
         if (g.wants(0)) g.give(0, transposed(s, g.out(), weight, {}));
         if (g.wants(1)) g.give(1, correlation(s, g.out(), x, g.dtype(1)));
-        return g.give(2, g.out());  // which sums it
+        return g.give(2, g.out());  // give() sums it
       }
       const Tensor dy = operand(g.out()), w = weight;
       if (g.wants(0)) g.give(0, input_gradient(s, dy, operand(w)));
-      if (!g.wants(1) && !g.wants(2)) return;  // then x may have changed
+      if (!g.wants(1) && !g.wants(2)) return;  // x is not needed and may have changed
       const auto sums = [&](int i, const Dims& shape) {
         if (!g.wants(i)) return Tensor();
         const Tensor t = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
@@ -185,7 +185,7 @@ Tensor convolution(const WindowShape& s, const Tensor& x, const Tensor& weight, 
       if (dw.defined()) g.give(1, dw);
       if (db.defined()) g.give(2, db);
     };
-    // No graph leads through a rounded weight.
+    // A rounded weight has no graph.
     n->backward = differentiable(std::move(rule), weight.dtype() == x.dtype());
   }
   return y;
@@ -217,7 +217,7 @@ Tensor convolve_images(const char* op, const Tensor& x, const Tensor& weight, co
         " channels of the output");
   s.groups = o.groups;
   check_operands(op, x, weight, bias, weight.size(3) * o.groups, out);
-  if (s.places() == 1 && s.groups == 1 && o.stride == Size2(1) && o.padding == Size2(0))  // pixels are the rows
+  if (s.places() == 1 && s.groups == 1 && o.stride == Size2(1) && o.padding == Size2(0))  // the pixels are the rows
     return linear(x, reshape(weight, {out, s.channels}), bias);
   return convolution(s, x, weight, bias);
 }
@@ -272,7 +272,8 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
                 width = outputs(x.size(2), kernel.width, o.stride.width, o.padding.width, o.output_padding.width,
                                 o.dilation.width);
   numel({x.size(0), height, width, out}, op);
-  numel({x.size(0), x.size(1), x.size(2), kernel.height, kernel.width, out}, op);  // the windows
+  // Throws if all windows together overflow.
+  numel({x.size(0), x.size(1), x.size(2), kernel.height, kernel.width, out}, op);
   return transposed(
       {x.size(0), height, width, out, kernel.height, kernel.width, o.stride.height, o.stride.width, o.padding.height,
        o.padding.width, x.size(1), x.size(2), o.dilation.height, o.dilation.width, o.groups},

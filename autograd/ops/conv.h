@@ -8,8 +8,8 @@ namespace isonorm {
 struct Conv2dOptions {
   Size2 stride = 1;
   Size2 padding = 0;   // zeros on each side
-  Size2 dilation = 1;  // pixels from one place of the window to the next
-  int64_t groups = 1;  // output channels of the g-th part read the g-th part of the input channels alone
+  Size2 dilation = 1;  // pixels from one position of the window to the next
+  int64_t groups = 1;  // output channels of group g read only the input channels of group g
 };
 
 // Cross-correlation with channels last, like PyTorch's conv2d. Pixels outside of the image are 0:
@@ -24,14 +24,14 @@ struct Conv2dOptions {
 // On the CPU padding is not multiplied, in the output and in all gradients: an infinite weight over padding changes
 // nothing. A GPU multiplies the zeros of the padding, so the output there and the weight's gradient are NaN.
 //
-// Throws on other ranks and dtypes, images without pixels, a window larger than the padded image, stride, dilation or groups
-// below 1, a padding below 0, groups that do not divide `in` and `out`, a weight or bias that does not fit.
+// Throws for other ranks and dtypes, images without pixels, a window larger than the padded image, stride, dilation or
+// groups below 1, a padding below 0, groups that do not divide `in` and `out`, and a weight or bias that does not fit.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, Conv2dOptions options = {});
 
 struct Conv1dOptions {
   int64_t stride = 1;
   int64_t padding = 0;   // zeros on each side
-  int64_t dilation = 1;  // steps from one place of the window to the next
+  int64_t dilation = 1;  // steps from one position of the window to the next
   int64_t groups = 1;    // as in Conv2dOptions
 };
 

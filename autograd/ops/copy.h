@@ -5,11 +5,11 @@
 
 namespace isonorm {
 
-// x's values on a device: x itself where it lies there, else a copy, contiguous, of x's dtype. The gradient comes back
-// to x's device. Any dtype. Throws where the program has no such device.
+// x on `device`: x itself if it is there, else a contiguous copy of x's dtype. The gradient comes back to x's device.
+// Any dtype. Throws if the program has no such device.
 Tensor to(const Tensor& x, Device device);
 
-// A tensor of its own with x's values, contiguous; the gradient passes. Any dtype and device.
+// A contiguous copy of x with storage of its own; differentiable. Any dtype and device.
 Tensor clone(const Tensor& x);
 
 }  // namespace isonorm

@@ -15,7 +15,7 @@ namespace {
 
 bool has(const std::string& letters, char c) { return letters.find(c) != std::string::npos; }
 
-// An operand, or what some were multiplied to: a letter for each dimension.
+// An operand or a product of operands: a letter for each dimension.
 struct Term {
   std::string letters;
   Tensor x;
@@ -27,7 +27,7 @@ int64_t size_of(const Term& t, const std::string& letters) {
   return size;
 }
 
-// t summed over the letters that are not to be kept.
+// t summed over the letters that are not in `keep`.
 Term summed(const Term& t, const std::string& keep) {
   Term left;
   std::vector<int> dims;
@@ -48,7 +48,7 @@ Tensor ordered(const Term& t, const std::string& letters) {
   return permute(t.x, order);
 }
 
-// The product of two terms, summed over the letters that are not to be kept.
+// The product of two terms, summed over the letters that are not in `keep`.
 Term contracted(const Term& first, const Term& second, const std::string& keep) {
   const Term a = summed(first, keep + second.letters), b = summed(second, keep + first.letters);
   std::string batch, inner, left, right;

@@ -28,7 +28,7 @@ kernels::IndexShape around(const Dims& shape, int d, const char* op) {
 
 Tensor summed(const char* name, const Tensor& dy, kernels::IndexShape s, const Tensor& ids, const Dims& shape);
 
-// x seen as [outer, length, inner], rows ids of it, as a tensor of `shape`.
+// Rows `ids` of x, which is seen as [outer, length, inner], as a tensor of `shape`.
 Tensor take(const char* name, const Tensor& x, kernels::IndexShape s, const Tensor& ids, const Dims& shape) {
   Tensor y = empty(shape, x.options());
   kernels::take_rows.on(x.device(), s, y, detached::contiguous(x), ids);
@@ -38,7 +38,7 @@ Tensor take(const char* name, const Tensor& x, kernels::IndexShape s, const Tens
         [=, ids = save(ids), shape = x.shape()](Flow& g) { g.give(0, summed(name, g.out(), s, ids, shape)); });
   return y;
 }
-// Its gradient, in the accumulation dtype: sums of the rows of dy in the places that they were taken from.
+// The gradient of take(), in the accumulation dtype: adds each row of dy to the row that it was taken from.
 Tensor summed(const char* name, const Tensor& dy, kernels::IndexShape s, const Tensor& ids, const Dims& shape) {
   Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
   kernels::add_rows.on(dx.device(), s, dx, detached::contiguous(dy), ids);
@@ -48,7 +48,7 @@ Tensor summed(const char* name, const Tensor& dy, kernels::IndexShape s, const T
   return dx;
 }
 
-// The part of x that positions of `shape` along d lead to.
+// The part of x that an index of `shape` along d can reach.
 Tensor reached(const Tensor& x, int d, const Dims& shape) {
   Tensor part = x;
   for (int i = 0; i < x.rank(); ++i)
@@ -56,7 +56,7 @@ Tensor reached(const Tensor& x, int d, const Dims& shape) {
   return part;
 }
 
-// `index`, contiguous, after checks that it leads into x along `dim`.
+// `index`, contiguous, after a check that its positions lie in x along `dim`.
 Tensor checked_index(const Tensor& x, int dim, const Tensor& index, const char* op) {
   const int d = normalize_dim(dim, x.rank(), op);
   bool fits = index.rank() == x.rank();
@@ -67,7 +67,7 @@ Tensor checked_index(const Tensor& x, int dim, const Tensor& index, const char* 
 
 Tensor spread(const Tensor& dy, int d, const Tensor& id, const Dims& shape);
 
-// gather() of positions that are right.
+// gather() without the check of positions.
 Tensor gathered(const Tensor& x, int d, const Tensor& id) {
   const Tensor from = reached(x, d, id.shape());
   const kernels::IndexShape s = around(from.shape(), d, "gather");
@@ -79,7 +79,7 @@ Tensor gathered(const Tensor& x, int d, const Tensor& id) {
         differentiable([d, id = save(id), shape = from.shape()](Flow& g) { g.give(0, spread(g.out(), d, id, shape)); });
   return y;
 }
-// Its gradient, in the accumulation dtype: sums of the entries of dy in the places that they were taken from.
+// The gradient of gathered(), in the accumulation dtype: adds each entry of dy to the entry that it was taken from.
 Tensor spread(const Tensor& dy, int d, const Tensor& id, const Dims& shape) {
   Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
   kernels::gather_backward.on(dx.device(), around(shape, d, "gather"), dx, detached::contiguous(dy), id);
@@ -88,7 +88,7 @@ Tensor spread(const Tensor& dy, int d, const Tensor& id, const Dims& shape) {
   return dx;
 }
 
-// scatter() to positions that are right, without graph.
+// scatter() without the check of positions, without graph.
 Tensor scattered(const Tensor& x, int d, const Tensor& id, const Tensor& src) {
   const Tensor y = detached::clone(x), part = reached(y, d, id.shape()), to = detached::contiguous(part);
   kernels::scatter.on(x.device(), around(to.shape(), d, "scatter"), to, detached::contiguous(src), id);
@@ -96,7 +96,7 @@ Tensor scattered(const Tensor& x, int d, const Tensor& id, const Tensor& src) {
   return y;
 }
 
-// A copy of x to whose part sums, of its shape and the accumulation dtype, are added, without graph.
+// A copy of x with `sums` (accumulation dtype) added to its leading part of the same shape, without graph.
 Tensor plus(const Tensor& x, int d, const Tensor& sums) {
   const Tensor y = detached::clone(x), part = reached(y, d, sums.shape());
   copy_into(part, add(to(part, sums.dtype()), sums));
@@ -153,7 +153,7 @@ Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Tensor& src)
       const Tensor dy = g.out(), index = id, zero = zeros({}, dy.options());
       if (g.wants(0)) g.give(0, scatter(dy, d, index, expand(zero, index.shape())));
       if (!g.wants(1)) return;
-      // Only the last of those that go to one element is there.
+      // If several entries went to one element, only the last is there.
       Dims column = index.shape();
       for (int i = 0; i < column.rank; ++i) column[i] = i == d ? column[i] : 1;
       const Tensor number = expand(reshape(arange(index.size(d), {DType::i64, dy.device()}), column), index.shape());
@@ -233,7 +233,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
 }
 
 namespace {
-// Positions of the k largest along d, largest first.
+// Positions of the k largest elements along d, largest first.
 Tensor largest(const Tensor& x, int64_t k, int d) {
   const Tensor rows = detached::contiguous(detached::transpose(x, d, -1));
   Dims shape = rows.shape();
@@ -243,7 +243,7 @@ Tensor largest(const Tensor& x, int64_t k, int d) {
   return detached::contiguous(detached::transpose(best, d, -1));
 }
 
-// Ascending order is the descending one of x from its end, from its end: equals are in order in the result, and NaN last.
+// Ascending order is the reversed descending order of reversed x, so that equal elements stay in order and NaN is last.
 Tensor order(const char* op, const Tensor& x, int dim, bool descending) {
   const int d = normalize_dim(dim, x.rank(), op);
   const int64_t n = x.shape()[d];

@@ -19,13 +19,13 @@
 namespace isonorm {
 namespace {
 
-// The places, in pixels, at which the outputs along a direction are read: f64 [outputs]. factor 0: outputs / pixels.
+// The positions, in pixels, at which the outputs along a direction are read: f64 [outputs]. factor 0: outputs / pixels.
 Tensor places_to_read(int64_t pixels, int64_t outputs, double factor, const InterpolateOptions& o, Device device) {
   const bool nearest = o.mode == Interpolation::nearest;
-  if (outputs == pixels || (nearest && outputs == 2 * pixels)) factor = 0;  // as PyTorch has it
+  if (outputs == pixels || (nearest && outputs == 2 * pixels)) factor = 0;  // as in PyTorch
   const double s = static_cast<double>(pixels), n = static_cast<double>(outputs);
   const Tensor i = arange(0, n, 1, {DType::f64, device});
-  // Rounded once, so that quotients that are integers are exact.
+  // Rounded once, so that integer quotients are exact.
   const auto scaled = [&](const Tensor& k) { return factor > 0 ? k / factor : k * s / n; };
   const Tensor at = nearest           ? floor(scaled(i))
                     : o.align_corners ? i * (s - 1) / std::max(1.0, n - 1)
@@ -33,8 +33,8 @@ Tensor places_to_read(int64_t pixels, int64_t outputs, double factor, const Inte
   return clamp(at, 0, s - 1);
 }
 
-// One direction of an interpolation, a linear map: output i is the sum of weight[i, k] x[id[i, k]] over the pixel at
-// its place, or the two pixels around it.
+// One direction of an interpolation, a linear map: output i is the sum over k of weight[i, k] x[id[i, k]], for the
+// pixel at its position (nearest) or the two pixels around it (bilinear).
 class Direction {
  public:
   Direction(int dim, int64_t pixels, const Tensor& places, Interpolation mode)
@@ -65,7 +65,7 @@ class Direction {
     return {tensor(starts), tensor(ids), tensor(moved)};
   }
 
-  // In x's dtype.
+  // Applies the map to x, in x's dtype.
   Tensor read(const Tensor& x) const {
     const kernels::IndexShape s = shape_around(x.shape());
     const Tensor pixels = empty({s.outer, outputs_, taps_, s.inner}, x.options());
@@ -127,7 +127,7 @@ Tensor interpolate(const Tensor& x, InterpolateOptions o) {
   const Direction rows = along(1, size.height, o.scale_factor.height),
                   columns = along(2, size.width, o.scale_factor.width);
   const bool by_kernel = x.device() == kCpu && !use_reference();
-  // In f32 if the values are of bf16, and rounded once.
+  // bf16 is computed in f32 and rounded once.
   const auto map = [=](const Tensor& in) {
     const NoGrad no_grad;
     const Tensor wide = to(in, acc_dtype(in.dtype()));

@@ -22,11 +22,11 @@ struct InterpolateOptions {
   Size2 size = 0;           // pixels of the output; 0: floor(scale_factor x pixels)
   Scale2 scale_factor = 0;  // 0: size / pixels
   Interpolation mode = Interpolation::nearest;
-  bool align_corners = false;  // of bilinear: the centres of the first and the last pixels stay at the same places
+  bool align_corners = false;  // bilinear: the centres of the first and the last pixels keep their positions
 };
 
-// Images in another size, like PyTorch's interpolate. x [images, height, width, channels] of a floating dtype ->
-// [images, out height, out width, channels]. In a direction of s pixels, output i of o is read at
+// Resizes images, like PyTorch's interpolate. x [images, height, width, channels] of a floating dtype -> [images, out
+// height, out width, channels]. In a direction with s pixels, output i of o is read at
 //   nearest:                  floor(i / f)
 //   bilinear:                 (i + 1/2) / f - 1/2, moved to 0 or s - 1 if it lies outside
 //   bilinear, align_corners:  i (s - 1) / (o - 1), 0 if o is 1

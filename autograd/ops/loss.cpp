@@ -33,7 +33,7 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
 }  // namespace
 
 namespace {
-// Targets by row: whether the row counts, its class and the weight of the class (both 0 if it does not count).
+// For each row: whether it counts, its class and the weight of the class (both 0 if it does not count).
 struct Targets {
   Tensor counts, at, weight;
 };
@@ -44,15 +44,14 @@ Targets targets_of(const Tensor& id, const Dims& rows, const Tensor& weight, int
   return {counts, at, where(counts, own, zeros({}, weight.options()))};
 }
 Tensor entry_at(const Tensor& rows, const Tensor& at) { return squeeze(gather(rows, -1, unsqueeze(at, -1)), -1); }
-// The mean divides by the sum of weights, and is 0 if that is 0.
+// The mean divides by the sum of weights; it is 0 if this sum is 0.
 Tensor reduced(const Tensor& losses, const Targets& t, Reduction reduction) {
   if (reduction != Reduction::mean) return reduced(losses, reduction);
   const Tensor total = sum(t.weight);
   return div(sum(losses), where(eq(total, 0), full({}, INFINITY, total.options()), total));
 }
 
-// cross_entropy() by its definition: of weighted classes, of targets that are distributions (`id` undefined), and where
-// its gradient is to be differentiated.
+// cross_entropy() by its definition, for class weights, for soft targets (`id` undefined) and for second derivatives.
 Tensor composed(const Tensor& logits, const Tensor& id, const Tensor& target, const CrossEntropyOptions& o) {
   const DType acc = acc_dtype(logits.dtype());
   const TensorOptions wide{acc, logits.device()};
@@ -72,7 +71,7 @@ Tensor composed(const Tensor& logits, const Tensor& id, const Tensor& target, co
   return to(reduced(losses, t, o.reduction), logits.dtype());
 }
 
-// The number of classes, after checks that rows x [..., classes], targets of i64 and the classes' weights fit.
+// The number of classes, after checks that rows x [..., classes], i64 targets and the classes' weights fit.
 int64_t check_classes(const char* op, const Tensor& x, const Tensor& target, const Tensor& weight) {
   check_same_device(op, x, target, weight);
   check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
@@ -194,7 +193,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, R
   if (auto* n = track("binary_cross_entropy_with_logits", {&losses}, {&x, &target}))
     n->backward = differentiable([x = save(x), target = save(target), wide](Flow& g) {
       const Tensor z = wide(x), t = wide(target), dy = to(g.out(), z.dtype());
-      // p - t as (1 - t) p - t (1 - p): nothing cancels where a confident answer is right.
+      // p - t as (1 - t) p - t (1 - p), so that nothing cancels if a confident answer is right.
       if (g.wants(0)) g.give(0, mul(dy, sub(mul(sub(1, t), sigmoid(z)), mul(t, sigmoid(neg(z))))));
       if (g.wants(1)) g.give(1, neg(mul(dy, z)));
     });

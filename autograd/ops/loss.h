@@ -1,5 +1,5 @@
-// Losses. Each ends with a reduction of its single losses: their mean (the default), their sum, or none. Floating
-// tensors f32, f64 or bf16 (computed in f32). Definitions are PyTorch's.
+// Losses, defined as in PyTorch. The losses of the elements or rows are reduced to their mean (the default) or sum, or
+// returned as they are. Floating tensors f32, f64 or bf16 (computed in f32).
 #pragma once
 
 #include "core/tensor.h"
@@ -9,21 +9,26 @@ namespace isonorm {
 enum class Reduction { mean, sum, none };
 
 struct CrossEntropyOptions {
-  int64_t ignore_index = -100;  // rows with this target count for nothing, also in the mean
+  int64_t ignore_index = -100;  // rows with this target are ignored, also in the mean
   double label_smoothing = 0;   // e: the target distribution is (1 - e) at the target plus e / classes everywhere
   Reduction reduction = Reduction::mean;
-  Tensor weight = {};  // [classes] of the logits' dtype, or f32 for bf16: the loss of class j counts weight_j times
+  Tensor weight = {};  // [classes] of the logits' dtype, or f32 for bf16: factor of each class's loss
 };
 
-// -sum_j q_j ln softmax(x)_j for each row x of logits [..., classes], q the (smoothed) one-hot distribution of target
-// [...] (i64). mean divides by the number of rows that are not ignored. If there is none, the loss and its gradients are 0
-// (PyTorch's loss is NaN). Fused: reads the logits once, keeps two numbers a row, and the backward pass makes no second tensor of their size beyond the gradient
-// itself. Throws where shapes do not fit, a target is neither a class nor ignore_index, or label_smoothing is outside
-// of [0, 1].
-// A target of the logits' shape and dtype holds the distributions q themselves, which smoothing mixes with 1 / classes;
-// mean divides by the number of rows, ignore_index means nothing, and the target takes a gradient, too.
-// With a weight the loss is -sum_j weight_j q_j ln softmax(x)_j, and for targets of i64 mean divides by the sum of the
-// targets' weights (0 if that is 0); the weight takes a gradient. Both are made of ordinary ops, in f32 for bf16, and are not fused.
+// -sum_j q_j ln softmax(x)_j for each row x of logits [..., classes]; q is the (smoothed) one-hot distribution of
+// target [...] (i64). mean divides by the number of rows that are not ignored; if there are none, the loss and its
+// gradients are 0 (PyTorch's loss is NaN). Fused: reads the logits once and keeps two numbers per row; the backward
+// makes no tensor of the logits' size but the gradient. Throws if shapes do not fit, a target is neither a class
+// nor ignore_index, or label_smoothing is outside of [0, 1].
+//
+// Soft targets: a target of the logits' shape and dtype holds the distributions q themselves, which smoothing mixes
+// with 1 / classes. mean divides by the number of rows, ignore_index has no effect, and the target takes a gradient,
+// too.
+//
+// Class weights: the loss is -sum_j weight_j q_j ln softmax(x)_j, and for i64 targets mean divides by the sum of the
+// targets' weights (the mean is 0 if this sum is 0). The weight takes a gradient.
+//
+// Soft targets and class weights are computed by ordinary ops, in f32 for bf16, and are not fused.
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
 
 struct NllLossOptions {
@@ -32,31 +37,31 @@ struct NllLossOptions {
   Tensor weight = {};
 };
 
-// -x_target for each row x of log-probabilities [..., classes], target [...] (i64): cross_entropy() of what log_softmax()
-// has been applied to. Options, mean and errors as cross_entropy() has them.
+// -x_target for each row x of log-probabilities [..., classes], target [...] (i64): cross_entropy() of the output of
+// log_softmax(). Options, mean and errors as in cross_entropy().
 Tensor nll_loss(const Tensor& x, const Tensor& target, const NllLossOptions& options = {});
 
-// Losses of x and target, which have one shape and dtype; both take gradients. Throw where shapes or dtypes differ.
+// Losses of x and target, which have one shape and dtype; both take gradients. Throw if shapes or dtypes differ.
 
 // (x - target)^2
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 // |x - target|; the gradient is 0 where they are equal
 Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
-// With d = x - target: d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2) (Huber, 1964). Throws unless delta > 0.
+// With d = x - target: d^2 / 2 if |d| <= delta, else delta (|d| - delta / 2) (Huber, 1964). Throws unless delta > 0.
 Tensor huber_loss(const Tensor& x, const Tensor& target, double delta = 1, Reduction reduction = Reduction::mean);
 // huber_loss() / delta, with beta for delta: d^2 / (2 beta) if |d| < beta, else |d| - beta / 2. beta 0: l1_loss().
 // Throws if beta < 0.
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, double beta = 1, Reduction reduction = Reduction::mean);
-// Kullback and Leibler's divergence of log-probabilities x from probabilities `target`, single losses target (ln target -
-// x), 0 where target is 0; with log_target the target, too, holds logarithms. As PyTorch's kl_div: mean is over all
-// elements; the divergence of rows is the sum over their number. Computed in f32 for bf16.
+// Kullback-Leibler divergence of log-probabilities x from probabilities `target`: target (ln target - x) for each
+// element, 0 if target is 0. With log_target the target holds logarithms, too. As in PyTorch's kl_div, mean is over all
+// elements; the mean divergence of rows is the sum divided by the number of rows. Computed in f32 for bf16.
 Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean, bool log_target = false);
 // -(target ln p + (1 - target) ln(1 - p)) with p = sigmoid(x), computed as target softplus(-x) + (1 - target)
 // softplus(x): no overflow, and no cancellation for targets in [0, 1].
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
-// The same for probabilities x, not logits: -(target ln x + (1 - target) ln(1 - x)). The logarithms are at least -100,
-// and the gradient by x is (x - target) / max(x (1 - x), 1e-12), as in PyTorch. Computed in f32 for bf16. Throws on the
-// CPU if x leaves [0, 1]; on a device the loss is NaN then.
+// The same for probabilities x instead of logits: -(target ln x + (1 - target) ln(1 - x)). The logarithms are at least
+// -100, and the gradient by x is (x - target) / max(x (1 - x), 1e-12), as in PyTorch. Computed in f32 for bf16. If x
+// leaves [0, 1], throws on the CPU; on a device the loss is NaN.
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 
 }  // namespace isonorm

@@ -13,7 +13,8 @@
 namespace isonorm {
 namespace {
 
-// A tensor whose last two dimensions the kernel can read: one stride 1, the other at least as large as that dimension.
+// x if the kernel can read its last two dimensions (one stride is 1, the other at least as large as that dimension),
+// else a copy.
 Tensor readable(const Tensor& x) {
   const int64_t rows = x.size(-2), columns = x.size(-1), sr = x.strides()[x.rank() - 2], sc = x.strides()[x.rank() - 1];
   const bool row_major = (sc == 1 || columns == 1) && (sr >= columns || rows == 1);
@@ -36,7 +37,7 @@ Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
   shape.push_back(b.size(-1));
   Tensor out = empty(shape, a.options());
   const Tensor from = detached::contiguous(bias);
-  // One matrix on the right for a whole batch of rows on the left is one large product.
+  // A batch of rows times one matrix is one large product.
   if (one_matrix && a.rank() > 2) {
     const int64_t rows = a.size(-1) == 0 ? out.numel() / std::max<int64_t>(1, b.size(-1)) : a.numel() / a.size(-1);
     kernels::matmul.on(a.device(), detached::reshape(out, {rows, b.size(-1)}), detached::reshape(a, {rows, a.size(-1)}),
@@ -48,8 +49,8 @@ Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
   return out;
 }
 
-// For x [..., m, k] and y [..., m, n] of a batch that one matrix [k, n] was shared by: the sum over the batch of x^T y,
-// as one product.
+// The gradient of a matrix [k, n] that a batch shared: for x [..., m, k] and y [..., m, n], the sum over the batch of
+// x^T y, as one product.
 Tensor product_over_rows(const Tensor& x, const Tensor& y) {
   const int64_t count = numel(part(x.shape(), 0, x.rank() - 1), "matmul");
   const auto rows = [count](const Tensor& t) { return reshape(t, {count, t.size(-1)}); };
@@ -137,9 +138,10 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
       }
       const Tensor dy = detached::contiguous(g.out());
       if (g.wants(0)) g.give(0, product(dy, weight));
-      if (g.wants(1) || g.wants(2)) detail::give_weight_gradient(g, 1, x, dy);  // else x may have changed
+      // Otherwise x is not needed and may have changed.
+      if (g.wants(1) || g.wants(2)) detail::give_weight_gradient(g, 1, x, dy);
     };
-    // No graph leads through a rounded weight.
+    // A rounded weight has no graph.
     n->backward = differentiable(std::move(rule), weight.dtype() == x.dtype());
   }
   return out;

@@ -12,14 +12,14 @@ namespace isonorm {
 namespace detail {
 namespace {
 
-// In which the norm of these is computed: their dtype where it is one, else f32, the wider one of a mixture.
+// The dtype in which the norm of these tensors is computed: their common dtype, or f32 for a mixture.
 DType common_dtype(DType as, std::initializer_list<const Tensor*> tensors) {
   for (const Tensor* t : tensors)
     if (t->defined() && t->dtype() != as) return DType::f32;
   return as;
 }
 
-// What the slots read of a tensor: its rows, in the dtype of the computation where they take no mixture.
+// The rows of t as the kernels read them: converted to the dtype of the computation unless they take mixtures.
 Tensor read_by_slot(const Tensor& t, Device device, DType computed) {
   const Tensor rows = detached::contiguous(t);
   return native_bf16(device) ? rows : detached::to(rows, computed);
@@ -49,7 +49,7 @@ NormResult norm_forward(const NormSpec& spec, const Tensor& x, const Tensor& bra
   const int64_t rows = x.size(-1) == 0 ? 0 : x.numel() / x.size(-1);
   const Device device = x.device();
   const DType computed = common_dtype(as, {&x, &branch, &gain, &bias});
-  const auto slot = [&](DType dtype) { return native_bf16(device) ? dtype : computed; };  // in which it gives a result
+  const auto slot = [&](DType dtype) { return native_bf16(device) ? dtype : computed; };  // dtype of a kernel's result
   const auto in = [&](const Tensor& t) { return read_by_slot(t, device, computed); };
   NormResult r{empty(x.shape(), {slot(as), device}),
                branch.defined() ? empty(x.shape(), {x.dtype(), device}) : Tensor(),
@@ -88,7 +88,7 @@ NormTape::Gradients NormTape::backward(const Tensor& dy, const Tensor& dsum, boo
 Tensor NormTape::input_values() const {
   const Tensor source = rows.data();
   if (!normalized) return source;
-  // Without the mean that a layer norm has subtracted: nothing depends on it.
+  // Lacks the mean that a layer norm has subtracted: nothing depends on it.
   const Tensor inverse_roots = detached::narrow(stats.data(), 1, 1, 1);
   const Tensor by_row = detached::view(source, {inverse_roots.size(0), source.size(-1)});
   return detached::view(div(by_row, inverse_roots), source.shape());

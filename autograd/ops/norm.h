@@ -1,6 +1,6 @@
-// Normalizations of the last dimension. x [..., width] of a floating dtype, gain and bias [width] of that dtype, or f32
-// ones for x of bf16, or undefined; the result has x's shape. Sums are taken in f32 for bf16, else in the dtype. All throw where shapes or
-// dtypes do not fit.
+// Normalizations of the last dimension. x [..., width] of a floating dtype; gain and bias [width] of x's dtype, or f32
+// if x is bf16, or undefined; the result has x's shape. Sums are taken in f32 for bf16, else in x's dtype. All throw if
+// shapes or dtypes do not fit.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@ namespace isonorm {
 
 struct NormOptions {
   double eps = 1e-5;  // inside the root
-  double p = 1;       // rms_norm: the leading share of the entries that is averaged, ceil(p width) of them, at least 1
+  double p = 1;       // rms_norm: share of the entries, the leading ones, that is averaged: ceil(p width), at least 1
 };
 
 // (x - mean) / sqrt(var + eps) gain + bias with the population variance (Ba et al., 1607.06450). A row of width 1 gives
-// the bias. The sum of a result without gain and bias is 0, so its gradient is too.
+// the bias. Without gain and bias the result sums to 0, so the gradient of its sum is 0.
 Tensor layer_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {}, NormOptions options = {});
 inline Tensor layer_norm(const Tensor& x, NormOptions options) { return layer_norm(x, {}, {}, options); }
 
@@ -25,16 +25,16 @@ inline Tensor layer_norm(const Tensor& x, NormOptions options) { return layer_no
 Tensor rms_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {}, NormOptions options = {});
 inline Tensor rms_norm(const Tensor& x, NormOptions options) { return rms_norm(x, {}, {}, options); }
 
-// RMSNorm of the zero-mean row (x, -sum x) of width + 1 entries, without its last one (Jiang et al., 2305.14858):
+// RMSNorm of the zero-mean row (x, -sum x) of width + 1 entries, without its last entry (Jiang et al., 2305.14858):
 // x / sqrt((sum(x^2) + sum(x)^2) / (width + 1) + eps) gain + bias.
 Tensor crms_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {}, NormOptions options = {});
 
-// The same for a row held in an orthonormal basis of the zero-mean rows: x / sqrt(sum(x^2) / (width + 1) + eps) gain +
+// The same for a row given in an orthonormal basis of the zero-mean rows: x / sqrt(sum(x^2) / (width + 1) + eps) gain +
 // bias.
 Tensor crms_isometric_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {}, NormOptions options = {});
 
-// The one of the above that `spec` names; x gain + bias for NormKind::none. `as`: the dtype of the result, by default
-// x's; bf16 of f32 or f32 of bf16, computed in f32 and rounded once.
+// The norm that `spec` names; x gain + bias for NormKind::none. `as`: dtype of the result, by default x's. A bf16
+// result of f32, or an f32 result of bf16, is computed in f32 and rounded once.
 Tensor normalize(const Tensor& x, const NormSpec& spec, const Tensor& gain = {}, const Tensor& bias = {},
                  std::optional<DType> as = {});
 

@@ -1,5 +1,5 @@
-// Internal: What the norms and the fused residual add + norm share: shape checks, the forward call and the gradient of
-// it.
+// Internal: code shared by the norms and the fused residual add + norm: shape checks, the forward call and its
+// gradient.
 #pragma once
 
 #include "autograd/node.h"
@@ -11,18 +11,18 @@ struct NormResult {
   Tensor y, sum, stats;
 };
 
-// Throws as `op` where the arguments do not fit.
+// Throws in the name of `op` if the arguments do not fit.
 void check_norm(const char* op, const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias,
                 DType as);
 
-// Normalizes x, or x + branch where branch is defined (contiguous), which is then also a result, of x's dtype, and is
-// normalized as it is stored; y is of dtype `as`. No graph. Of bf16 and f32 together everything is computed in f32 and
-// each result rounded once.
+// Normalizes x, or x + branch if branch is defined (both contiguous). The sum is then also a result, of x's dtype, and
+// is normalized as it is stored. y has the dtype `as`. No graph. Mixtures of bf16 and f32 are computed in f32, and each
+// result is rounded once.
 NormResult norm_forward(const NormSpec& spec, const Tensor& x, const Tensor& branch, const Tensor& gain,
                         const Tensor& bias, DType as);
 
-// What a gradient of it needs. Without gain and bias the result serves: its reader keeps it anyway, and the input need
-// not stay alive.
+// The tensors that the gradient of norm_forward() needs. Without gain and bias it keeps the result, which its reader
+// keeps anyway, so that the input need not stay alive.
 struct NormTape {
   NormSpec spec;
   DType input, computed_in;
@@ -33,15 +33,15 @@ struct NormTape {
 
   struct Gradients {
     Tensor dx, dgain = {}, dbias = {};
-    Tensor dbranch = {};  // dx in the dtype of what was added, where the kernel gives it at once
+    Tensor dbranch = {};  // dx in the branch's dtype, if the kernel gives it directly
   };
-  // The normalized rows (x + branch of add_norm) up to a constant that a layer norm removes. No graph.
+  // The input rows (x + branch for add_norm), up to a constant per row that a layer norm removes. No graph.
   Tensor input_values() const;
-  // The norm of x by ops; gain and bias may be undefined.
+  // The norm of x by ordinary ops; gain and bias may be undefined.
   Tensor compose(const Tensor& x, const Tensor& gain, const Tensor& bias) const;
 
-  // dx = d/dx of <dy, y> + dsum (which may be undefined); gradients of gain and bias where wanted, of the dtype in which
-  // they are computed. branch: the dtype of what was added to x.
+  // dx = d/dx of <dy, y> + dsum (which may be undefined); gradients of gain and bias if wanted, in the dtype of the
+  // computation. branch: dtype of the branch that was added to x.
   Gradients backward(const Tensor& dy, const Tensor& dsum, bool wants_gain, bool wants_bias, DType branch) const;
 };
 

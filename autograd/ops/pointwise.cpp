@@ -18,8 +18,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 template <class Op, class... Others> constexpr bool kIsOneOf = (std::is_same_v<Op, Others> || ...);
 
-// The slope of an op as ops, of what its rule saves (df in core/formulas/pointwise.h). Here: it is constant around each
-// point, and no op leads through it.
+// The slope of an op, computed by ops from the tensor that its rule saves (df in core/formulas/pointwise.h). This
+// overload is for piecewise constant slopes, through which no gradient flows.
 template <class Op> Tensor slope(Op, const Tensor& saved, kernels::Numbers numbers) {
   static_assert(Op::saves == ops::Saves::nothing || kIsOneOf<Op, ops::Abs, ops::Relu, ops::LeakyRelu, ops::Clamp>);
   const Tensor one = ones_like(saved), s = empty_like(saved);
@@ -50,7 +50,7 @@ Tensor slope(ops::Silu, const Tensor& x, kernels::Numbers) {
   const Tensor s = sigmoid(x);
   return s * (1 + x * (1 - s));
 }
-// Phi(x) + x phi(x), of the normal distribution.
+// Phi(x) + x phi(x): distribution and density of the standard normal.
 Tensor slope(ops::Gelu, const Tensor& x, kernels::Numbers) {
   constexpr double root = std::numbers::sqrt2 / 2, density = root * std::numbers::inv_sqrtpi;
   return 0.5 * (1 + erf(root * x)) + density * x * exp(-0.5 * x * x);
@@ -99,7 +99,7 @@ template <class Op> Tensor activation(const Tensor& x, kernels::Numbers numbers 
 
 constexpr bool is_integer(DType d) { return !is_floating(d); }
 
-// The dtype of a and b together: an integer takes a floating operand's, u8 takes i64. Throws if two floating ones
+// The common dtype of a and b: an integer dtype is promoted to a floating one, u8 to i64. Throws if two floating dtypes
 // differ.
 DType promoted_dtype(const char* op, const Tensor& a, const Tensor& b) {
   const DType d = a.dtype(), e = b.dtype();
@@ -116,7 +116,7 @@ template <class Op> Tensor binary(const Tensor& a, const Tensor& b) {
   const Tensor x = detached::to(a, computed), y = detached::to(b, computed);
   Tensor out = empty(broadcast_shapes(x.shape(), y.shape(), Op::name), x.options());
   kernels::binary.on(x.device(), ops::index_in<Op>(ops::Binary{}), out, x, y);
-  // A sum or difference of u8 leaves its range. The product of two masks is a mask.
+  // A sum or difference of u8 may leave its range. The product of two masks is a mask.
   constexpr bool stays = kIsOneOf<Op, ops::Mul, ops::Minimum, ops::Maximum, ops::Remainder>;
   return stays ? detached::to(out, both) : out;
 }
@@ -134,7 +134,7 @@ bool holds(DType d, Scalar value) {
   return is_floating(d) || (value.integer() && (d == DType::i64 || (value >= 0 && value <= 255)));
 }
 
-// A number to compare or choose with: in the tensor's dtype if that holds it.
+// A number to compare or choose with: in x's dtype if it can hold the number, else in `otherwise`.
 Tensor beside(const Tensor& x, Scalar b, DType otherwise) {
   return number(b, {holds(x.dtype(), b) ? x.dtype() : otherwise, x.device()});
 }
@@ -144,7 +144,7 @@ template <class Op> Tensor compare(const Tensor& a, Scalar b) {
   return compare<Op>(a, beside(a, b, DType::f64));
 }
 
-// `b` as what integers are computed with.
+// `b` in i64, the dtype in which integers are computed.
 Tensor whole(Scalar b, const Tensor& beside, const char* op) {
   check(holds(DType::i64, b), op, ": ", b, " is not a whole number, the tensor is ", beside.dtype());
   return number(b, {DType::i64, beside.device()});
@@ -154,7 +154,7 @@ Tensor operand(Scalar b, const Tensor& beside, const char* op) {
   return holds(beside.dtype(), b) ? number(b, beside) : whole(b, beside, op);
 }
 
-// Gradient of a and b: half to each at a tie, none to the one that loses; where one is NaN, both take all of it.
+// Gradients of a and b: half to each at a tie, none to the loser; if one is NaN, both get all of it.
 template <class Op> Tensor extremum(const Tensor& a, const Tensor& b) {
   Tensor out = binary<Op>(a, b);
   if (auto* n = track(Op::name, {&out}, {&a, &b}))
@@ -214,7 +214,7 @@ Tensor pow(const Tensor& x, double p) {
 
 namespace {
 Tensor clamped(const char* op, const Tensor& x, Scalar lo, Scalar hi) {
-  if (!is_floating(x.dtype())) {  // bounds that no integer passes
+  if (!is_floating(x.dtype())) {  // bounds that exclude no integer
     if (lo <= -0x1p63) lo = -kInfinity;
     if (hi >= 0x1p63) hi = kInfinity;
   }
@@ -293,7 +293,7 @@ Tensor div(const Tensor& a, const Tensor& b) {
   if (auto* n = track("div", {&out}, {&a, &b}))
     n->backward = differentiable([b = save(b), out = save(out)](Flow& g) {
       if (g.wants(0)) g.give(0, div(g.out(), b));
-      if (g.wants(1)) g.give(1, neg(mul(g.out(), div(out, b))));  // 1 / b alone may pass the largest number
+      if (g.wants(1)) g.give(1, neg(mul(g.out(), div(out, b))));  // 1 / b alone may overflow
     });
   return out;
 }
@@ -336,7 +336,7 @@ Tensor remainder(const Tensor& a, const Tensor& b) {
     n->backward = differentiable([a = save(a), b = save(b), out = save(out)](Flow& g) {
       if (g.wants(0)) g.give(0, g.out());
       if (!g.wants(1)) return;
-      const Tensor steps = div(sub(out, a), b);  // -floor(a/b), constant on pieces
+      const Tensor steps = div(sub(out, a), b);  // -floor(a/b), piecewise constant
       g.give(1, where(eq(steps, 0), number(0, steps), mul(g.out(), steps)));
     });
   return out;
@@ -352,7 +352,7 @@ bool shows_leaf(const Tensor& x) {
   return node && node->is_leaf() && !node->frozen;
 }
 
-// x = f(x, y), which `op` stands for.
+// x = f(x, y), written as `op` in errors.
 template <class Y> Tensor& update(const char* op, Tensor& x, const Y& y, Tensor (*f)(const Tensor&, const Y&)) {
   const Tensor result = f(x, y);
   check(
@@ -402,8 +402,8 @@ Tensor isinf(const Tensor& x) { return is_integer(x.dtype()) ? ne(x, x) : eq(abs
 Tensor isnan(const Tensor& x) { return ne(x, x); }
 
 namespace {
-// a - b in f64, so that the difference of two large f32 does not overflow; of i64 rounded once, by multiples of 2^32
-// and rests.
+// a - b in f64, so that the difference of two large f32 does not overflow. For i64 it is rounded only once: multiples
+// of 2^32 and remainders are subtracted separately.
 Tensor difference(const Tensor& a, const Tensor& b) {
   const auto in_f64 = [](const Tensor& x) { return detached::to(x, DType::f64); };
   if (a.dtype() != DType::i64) return sub(in_f64(a), in_f64(b));

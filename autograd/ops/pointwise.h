@@ -1,6 +1,6 @@
-// Pointwise functions. Tensors of any dtype; bf16 is computed in f32. Binary functions broadcast. All throw if shapes do
-// not broadcast, or if two floating dtypes differ. Formulas: the structs of core/formulas/pointwise.h, printed in
-// docs/ops.md.
+// Pointwise functions. Tensors of any dtype; bf16 is computed in f32. Binary functions broadcast. All throw if shapes
+// do not broadcast, or if two floating dtypes differ. The formulas are the structs of core/formulas/pointwise.h,
+// printed in docs/ops.md.
 //
 // Integers (docs/numerics.md, "Integers and masks"):
 // - An operation of a floating and an integer tensor converts the integers to the floating dtype; with i64 and u8 it
@@ -8,8 +8,8 @@
 // - neg, abs, sign, floor, ceil, round, square, relu, clamp, pow by a whole number from 0 on, add, sub, mul, minimum,
 //   maximum and remainder of integers are integers; all other functions, and a clamp to fractions, compute in f32.
 // - u8 alone gives u8, modulo 256. But neg, add and sub, and add, sub and mul by a number, give i64.
-// - Results beyond 2^63 are not defined. A number that add, sub, mul, minimum, maximum or remainder of integers is given must be
-//   whole; another one throws. Numbers (core/dtype.h) keep their value: x == id compares i64 exactly.
+// - Results beyond 2^63 are not defined. A number given to add, sub, mul, minimum, maximum or remainder of integers
+//   must be whole, else they throw. Numbers (core/dtype.h) keep their value: x == id compares i64 exactly.
 #pragma once
 
 #include "core/tensor.h"
@@ -19,7 +19,7 @@ namespace isonorm {
 Tensor neg(const Tensor& x);
 Tensor abs(const Tensor& x);    // derivative 0 at 0
 Tensor sign(const Tensor& x);   // derivative 0
-Tensor floor(const Tensor& x);  // derivative 0, of ceil and round too
+Tensor floor(const Tensor& x);  // derivative 0, like ceil and round
 Tensor ceil(const Tensor& x);
 Tensor round(const Tensor& x);  // halves to the even neighbour
 Tensor exp(const Tensor& x);
@@ -44,11 +44,11 @@ Tensor silu(const Tensor& x);
 Tensor softplus(const Tensor& x);
 Tensor log_sigmoid(const Tensor& x);  // -softplus(-x)
 Tensor erf(const Tensor& x);
-Tensor clamp(const Tensor& x, Scalar lo, Scalar hi);  // throws where lo > hi
+Tensor clamp(const Tensor& x, Scalar lo, Scalar hi);  // throws if lo > hi
 Tensor clamp_min(const Tensor& x, Scalar lo);         // clamp(x, lo, infinity)
 Tensor clamp_max(const Tensor& x, Scalar hi);         // clamp(x, -infinity, hi)
 Tensor pow(const Tensor& x, double p);
-Tensor to(const Tensor& x, DType dtype);  // any pair of dtypes; differentiable between floating ones
+Tensor to(const Tensor& x, DType dtype);  // any pair of dtypes; differentiable if both are floating
 
 Tensor add(const Tensor& a, const Tensor& b);
 Tensor sub(const Tensor& a, const Tensor& b);
@@ -57,7 +57,7 @@ Tensor div(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);  // the gradient is shared equally at a tie
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor pow(const Tensor& a, const Tensor& b);
-// a - b floor(a/b), which has b's sign, as Python's %; b = 0 gives NaN, of integers 0. Its derivative by b is
+// a - b floor(a/b), with b's sign, like Python's %; b = 0 gives NaN, or 0 for integers. Its derivative by b is
 // -floor(a/b).
 Tensor remainder(const Tensor& a, const Tensor& b);
 
@@ -67,7 +67,7 @@ Tensor sub(Scalar a, const Tensor& b);
 Tensor mul(const Tensor& a, Scalar b);
 Tensor div(const Tensor& a, Scalar b);
 Tensor div(Scalar a, const Tensor& b);
-Tensor minimum(const Tensor& a, Scalar b);  // at a tie the tensor gets half of the gradient, as with a tensor of it
+Tensor minimum(const Tensor& a, Scalar b);  // at a tie the tensor gets half of the gradient, as if b were a tensor
 Tensor minimum(Scalar a, const Tensor& b);
 Tensor maximum(const Tensor& a, Scalar b);
 Tensor maximum(Scalar a, const Tensor& b);
@@ -136,7 +136,7 @@ inline Tensor operator<=(Scalar a, const Tensor& b) { return ge(b, a); }
 inline Tensor operator>(Scalar a, const Tensor& b) { return lt(b, a); }
 inline Tensor operator>=(Scalar a, const Tensor& b) { return le(b, a); }
 
-// 1 where both, or one, is not 0; as comparisons. & and | evaluate both sides.
+// 1 (u8) where both, or one, is not 0. & and | evaluate both sides.
 Tensor logical_and(const Tensor& a, const Tensor& b);
 Tensor logical_or(const Tensor& a, const Tensor& b);
 Tensor logical_not(const Tensor& x);  // 1 where x is 0
@@ -144,7 +144,7 @@ inline Tensor operator&(const Tensor& a, const Tensor& b) { return logical_and(a
 inline Tensor operator|(const Tensor& a, const Tensor& b) { return logical_or(a, b); }
 inline Tensor operator!(const Tensor& x) { return logical_not(x); }
 
-// 1 (u8) where x is neither infinite nor NaN, infinite, NaN. Not differentiable.
+// 1 (u8) where x is finite, infinite, or NaN. Not differentiable.
 Tensor isfinite(const Tensor& x);
 Tensor isinf(const Tensor& x);
 Tensor isnan(const Tensor& x);
@@ -152,8 +152,8 @@ Tensor isnan(const Tensor& x);
 // rule). Throws if dtypes differ.
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 
-// a where condition (u8) is not 0, b elsewhere; the three broadcast. A number takes the tensor's dtype, or f32 if that is
-// an integer dtype which does not hold it.
+// a where condition (u8) is not 0, b elsewhere; the three broadcast. A number takes the tensor's dtype, or f32 if that
+// is an integer dtype that cannot hold it.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 Tensor where(const Tensor& condition, const Tensor& a, Scalar b);
 Tensor where(const Tensor& condition, Scalar a, const Tensor& b);

@@ -35,7 +35,7 @@ Tensor inputs(const kernels::WindowShape& s, TensorOptions options) {
 
 namespace {
 
-// The pixel of its image that `place` names for every output (i64, [images, outputs, channels]), and whether there is one (u8): a
+// For every output, the pixel that `place` names (i64, [images, outputs, channels]), and whether it exists (u8): a
 // window may lie in the padding.
 struct Chosen {
   Tensor pixel, inside;
@@ -57,7 +57,7 @@ Chosen chosen_pixels(const kernels::WindowShape& s, const Tensor& place) {
   return {detached::view(pixel, shape), detached::view(inside, shape)};
 }
 
-// x at the chosen pixels, 0 for a window in the padding.
+// x at the chosen pixels; 0 if a window lies in the padding.
 Tensor at_places(const kernels::WindowShape& s, const Tensor& x, const Tensor& place) {
   const NoGrad no_grad;
   const Chosen at = chosen_pixels(s, place);
@@ -65,7 +65,7 @@ Tensor at_places(const kernels::WindowShape& s, const Tensor& x, const Tensor& p
   return reshape(masked_fill(gather(pixels, 1, at.pixel), !at.inside, 0), place.shape());
 }
 
-// Its adjoint.
+// The adjoint of at_places().
 Tensor from_places(const kernels::WindowShape& s, const Tensor& y, const Tensor& place) {
   const Tensor x = inputs(s, y.options());
   kernels::max_pool_backward.on(y.device(), s, x, detached::contiguous(y), place);

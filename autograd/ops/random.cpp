@@ -95,7 +95,7 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator& generator) {
   kernels::dropout.on(x.device(), y, detached::contiguous(x), p, state);
   if (auto* n = track("dropout", {&y}, {&x}))
     n->backward = differentiable([p, state](Flow& g) {
-      // The map is linear and its own transpose: a product with what it makes of ones.
+      // The map is linear and symmetric. With create_graph the gradient is a product with the map of ones.
       const Tensor in = grad_enabled() ? ones_like(g.out()) : detached::contiguous(g.out()), dx = empty_like(in);
       kernels::dropout.on(dx.device(), dx, in, p, state);
       g.give(0, grad_enabled() ? where(eq(dx, 0), zeros({}, dx.options()), g.out() * dx) : dx);
@@ -118,7 +118,7 @@ Tensor multinomial(const Tensor& weights, int64_t count, bool replacement, Gener
                                          .positive = amin(sum(to(gt(w, 0), DType::f64), {-1})),
                                          .needed = static_cast<double>(needed)});
   if (!replacement) {
-    // Added to e, 2^-60 changes no draw and keeps the quotient finite.
+    // Adding 2^-60 to e changes no draw and keeps the quotient finite.
     return topk(div(w, add(exponential(w.shape(), w.options(), generator), 0x1p-60)), count).indices;
   }
   const Tensor running = cumsum(w, -1);

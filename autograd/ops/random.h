@@ -1,7 +1,7 @@
-// Random tensors and functions. Each draws from `generator`, by default the calling thread's (core/random.h), and moves
-// it on by a number of blocks that depends on shapes alone. Same seed, same bits: for any number of threads, on every
-// x86-64 machine, and f32 and bf16 results are the rounded f64 ones. Unless said otherwise options are {dtype f32, CPU}
-// and a dtype that is not floating throws.
+// Random tensors and functions. Each draws from `generator`, by default the calling thread's (core/random.h), and
+// advances it by a number of blocks that depends only on shapes. The same seed gives the same bits for any number of
+// threads and on every x86-64 machine; f32 and bf16 results are the rounded f64 results. Unless said otherwise, options
+// default to {f32, CPU}, and a dtype that is not floating throws.
 #pragma once
 
 #include "core/random.h"
@@ -16,7 +16,7 @@ Tensor uniform(const Dims& shape, double lo, double hi, TensorOptions options = 
                Generator& generator = default_generator());
 // Normal with mean 0 and variance 1 (Box and Muller, 1958); magnitudes end at 8.57.
 Tensor randn(const Dims& shape, TensorOptions options = {}, Generator& generator = default_generator());
-// The same in x's shape and dtype, and where x lies.
+// Like randn(), with x's shape, dtype and device.
 inline Tensor randn_like(const Tensor& x, Generator& generator = default_generator()) {
   return randn(x.shape(), x.options(), generator);
 }
@@ -31,18 +31,18 @@ Tensor bernoulli(const Dims& shape, double p, TensorOptions options = {}, Genera
 // Integers in [lo, hi), i64. Throws unless lo < hi.
 Tensor randint(int64_t lo, int64_t hi, const Dims& shape, Device device = kCpu,
                Generator& generator = default_generator());
-// A random order of 0 .. n - 1, i64. Throws where n < 0.
+// A random order of 0 .. n - 1, i64. Throws if n < 0.
 Tensor randperm(int64_t n, Device device = kCpu, Generator& generator = default_generator());
 
-// x with each element set to 0 with probability p and the others divided by 1 - p; x itself where not training or p = 0
-// (Srivastava et al., "Dropout", 2014). Differentiable: backward makes the mask again from the generator's position, so
-// none is stored. Throws unless 0 <= p < 1.
+// x with each element set to 0 with probability p and the others divided by 1 - p; x itself if not training or p = 0
+// (Srivastava et al., "Dropout", 2014). Differentiable: the backward computes the mask again from the generator's
+// position, so no mask is stored. Throws unless 0 <= p < 1.
 Tensor dropout(const Tensor& x, double p, bool training = true, Generator& generator = default_generator());
 
 // Positions [..., count] (i64) in the last dimension of `weights` [..., n], drawn with probability proportional to the
-// weights, which need not sum to 1. With replacement by inverting the running sum; without, each at most once in the
-// order drawn, as the `count` largest weight / e with e exponential (Efraimidis and Spirakis, 2006). Not
-// differentiable. Throws where a weight is negative or not finite, or a row has fewer positive weights than it needs:
+// weights, which need not sum to 1. With replacement: inverts the running sum. Without: each position at most once, in
+// the order drawn, as the `count` largest weight / e with e exponential (Efraimidis and Spirakis, 2006). Not
+// differentiable. Throws if a weight is negative or not finite, or if a row has fewer positive weights than it needs:
 // 1, or `count` without replacement.
 Tensor multinomial(const Tensor& weights, int64_t count, bool replacement = false,
                    Generator& generator = default_generator());

@@ -17,7 +17,7 @@
 namespace isonorm {
 namespace {
 
-// Which dimensions are reduced, and the result's shape with and without them.
+// The dimensions to reduce, and the result's shape with and without them.
 struct Plan {
   const char* op = "";
   DimSet dims = 0;
@@ -49,10 +49,10 @@ void check_floating(const Tensor& x, const char* op) {
   check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
 }
 
-// u8 is reduced in i64: kernels take that and floating dtypes.
+// u8 is reduced in i64: kernels take i64 and floating dtypes.
 Tensor widened(const Tensor& x) { return x.dtype() == DType::u8 ? detached::to(x, DType::i64) : x; }
 
-// x as an array whose middle dimension is the one of the plan.
+// x as an array [outer, reduced, inner].
 kernels::ReduceShape along(const Tensor& x, const Plan& p) {
   const int d = std::countr_zero(p.dims);
   return {numel(part(x.shape(), 0, d), p.op), x.shape()[d], numel(part(x.shape(), d + 1, x.rank()), p.op)};
@@ -96,7 +96,7 @@ Tensor mean(const Tensor& x, std::vector<int> dims, bool keepdim) {
 }
 
 namespace {
-// The product by the plan as a tree of multiplications: their gradients need no division, so zeros do no harm.
+// The product as a tree of multiplications: their gradients need no division, so zeros do no harm.
 Tensor product_of_pairs(const Tensor& x, const Plan& p, bool keepdim) {
   std::vector<int> order, reduced;
   for (int d = 0; d < x.rank(); ++d) (p.dims >> d & 1 ? reduced : order).push_back(d);
@@ -118,7 +118,8 @@ Tensor prod(const Tensor& x, std::vector<int> dims, bool keepdim) {
   if (auto* n = track("prod", {&y}, {&x}))
     n->backward = differentiable([p, keepdim, x = save(x)](Flow& g) {
       if (g.needs_composition()) return g.follow({product_of_pairs(g.attached(0, x), p, keepdim)});
-      // Through the product of what is not 0: it is that of the others of an entry where no other is 0.
+      // The product of the other entries is the product of all nonzero factors divided by the entry (if that is not 0),
+      // or 0 if another entry is 0.
       const Tensor input = x, is_zero = eq(input, 0);
       const Tensor factors = where(is_zero, ones({}, input.options()), input);
       const Tensor others = div(reduce(factors, p, kernels::ReduceOp::product, true), factors);
@@ -141,7 +142,8 @@ Tensor var(const Tensor& x, std::vector<int> dims, double correction, bool keepd
   check_floating(x, "var");
   const Plan p = plan(x, dims, "var");
   const double freedom = std::max(0.0, static_cast<double>(p.count) - correction);
-  // The mean of a long row carries the rounding of its sum: what that leaves in the deviations is taken away, too.
+  // The mean of a long row carries the rounding error of its sum; a second pass removes what this leaves in the
+  // deviations.
   const auto deviations = [dims](const Tensor& of) {
     Tensor d = to(of, acc_dtype(of.dtype()));
     for (int pass = 0; pass < 2; ++pass) d = sub(d, mean(d, dims, true));
@@ -160,7 +162,7 @@ Tensor var(const Tensor& x, std::vector<int> dims, double correction, bool keepd
 Tensor std(const Tensor& x, std::vector<int> dims, double correction, bool keepdim) {
   check_floating(x, "std");
   plan(x, dims, "std");
-  // A variance of 0 takes no part, so that its gradient is 0 and not infinite.
+  // A variance of 0 does not enter the root, so that its gradient is 0 and not infinite.
   const Tensor v = var(x, std::move(dims), correction, keepdim), none = eq(v, 0);
   return where(none, 0, sqrt(where(none, 1, v)));
 }
@@ -173,7 +175,7 @@ Tensor norm(const Tensor& x, std::vector<int> dims, bool keepdim) {
   if (auto* n = track("norm", {&y}, {&x}))
     n->backward = differentiable([p, x = save(x), y = save(y)](Flow& g) {
       const Tensor length = reshape(y, p.keepdim);
-      // Where the length is 0 the gradient is, too; divided by 1 there, so that its own derivative is 0 and not 0/0.
+      // If the length is 0, so is the gradient. It is divided by 1 then, so that its own derivative is 0 and not 0/0.
       const Tensor none = eq(length, sub(length, length));
       const Tensor slope = div(reshape(g.out(), p.keepdim), where(none, full({}, 1, length.options()), length));
       const Tensor scale = where(none, full({}, 0, length.options()), slope);
@@ -235,7 +237,7 @@ Tensor place(const char* op, const Tensor& x, int dim, bool keepdim, bool of_sma
   return index;
 }
 
-// How many elements are not 0 in `mask`, in f32: rounded, but 0 only where there is none.
+// The number of nonzero elements of `mask`, in f32: rounded, but 0 only if there are none.
 Tensor number_set(const char* op, const Tensor& mask, const std::vector<int>& dims, bool keepdim) {
   const Tensor x = to(mask, DType::f32);
   return reduce(x, plan(x, dims, op), kernels::ReduceOp::sum, keepdim);

@@ -1,6 +1,6 @@
-// Reductions over chosen dimensions. `dims` empty means all; keepdim leaves reduced dimensions with size 1. All throw for a
-// dimension that is not there or given twice. Tensors of any dtype, but mean, var, std, norm, logsumexp and recentre take
-// floating ones only. Sums and products of i64 and u8 are i64, modulo 2^64; extrema have x's dtype.
+// Reductions over chosen dimensions. Empty `dims` means all; keepdim leaves reduced dimensions with size 1. All throw
+// if a dimension does not exist or is given twice. Tensors of any dtype, but mean, var, std, norm, logsumexp and
+// recentre take only floating ones. Sums and products of i64 and u8 are i64, modulo 2^64; extrema have x's dtype.
 #pragma once
 
 #include <vector>
@@ -9,21 +9,20 @@
 
 namespace isonorm {
 
-// Sum; 0 over nothing. Bit-equal for any number of threads.
+// Sum; 0 over nothing. The same bits for any number of threads.
 Tensor sum(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 // sum / number of elements; NaN over nothing.
 Tensor mean(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
-// Product; 1 over nothing. The gradient of an entry is the product of the others, also where an entry is 0.
+// Product; 1 over nothing. The gradient of an entry is the product of the other entries, also if the entry is 0.
 Tensor prod(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 // Largest and smallest; the gradient is shared equally among ties. Throw over nothing, unless the result is empty, too.
 Tensor amax(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 Tensor amin(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
-// Sum of squared deviations from the mean / max(0, n - correction): infinite or NaN where there is no more than
-// `correction` elements. Computed in f32 for bf16; the deviations' own mean is taken away, so that rounding of the mean
-// does not count.
+// Sum of squared deviations from the mean / max(0, n - correction): infinite or NaN if n is at most `correction`.
+// Computed in f32 for bf16. The deviations' own mean is subtracted too, so that rounding of the mean does not matter.
 Tensor var(const Tensor& x, std::vector<int> dims = {}, double correction = 1, bool keepdim = false);
-// Square root of var(); if it is 0, so is its gradient. Under `using namespace isonorm` it is x.std() or
-// isonorm::std(x): std alone is the namespace.
+// Square root of var(); if it is 0, so is its gradient. Under `using namespace isonorm` write x.std() or
+// isonorm::std(x), because plain std is the namespace.
 Tensor std(const Tensor& x, std::vector<int> dims = {}, double correction = 1, bool keepdim = false);
 // Euclidean norm; the gradient at the zero vector is 0.
 Tensor norm(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
@@ -35,15 +34,15 @@ Tensor cumsum(const Tensor& x, int dim);
 Tensor recentre(const Tensor& x, int dim);
 // Position (i64) of the first largest element along one dimension; not differentiable. Throws over nothing.
 Tensor argmax(const Tensor& x, int dim = -1, bool keepdim = false);
-// Likewise of the first smallest; NaN counts as smallest.
+// Position (i64) of the first smallest element; NaN counts as smallest. Otherwise like argmax().
 Tensor argmin(const Tensor& x, int dim = -1, bool keepdim = false);
-// 1 (u8) where an element, or every element, is not 0 (NaN is not); over nothing 0 and 1. Not differentiable.
+// 1 (u8) if an element, or every element, is not 0 (NaN is not 0); over nothing 0 and 1. Not differentiable.
 Tensor any(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 Tensor all(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 
-// Whether isclose() holds everywhere (autograd/ops/pointwise.h). Waits for a device.
+// True if isclose() holds everywhere (autograd/ops/pointwise.h). Waits for a device.
 bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
-// Whether a and b have one dtype, one shape and equal elements; NaN equals nothing. Waits for a device.
+// True if a and b have one dtype, one shape and equal elements; NaN equals nothing. Waits for a device.
 bool equal(const Tensor& a, const Tensor& b);
 
 }  // namespace isonorm

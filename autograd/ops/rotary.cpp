@@ -35,7 +35,7 @@ std::vector<Tensor> make_angles(int64_t time, int64_t half, double base, TensorO
   return {table(c), table(s)};
 }
 
-// The last few are kept: a model asks for one pair in every layer and forward.
+// Caches the last few tables: a model asks for the same pair in every layer and forward.
 std::vector<Tensor> angles(int64_t time, int64_t half, double base, TensorOptions options) {
   static auto& kept = *new KeptTensors(8);
   return kept.get({{static_cast<double>(time), static_cast<double>(half), base}, options.dtype, options.device},
@@ -54,7 +54,7 @@ Tensor rotary(const Tensor& x, RotaryOptions o) {
   constexpr int64_t kLast = int64_t{1} << 32;
   check(o.first >= 0 && o.first <= kLast - time, "rotary: the first position is ", o.first, ", expected 0 to ",
         kLast - time);
-  // Of rows that come one by one the angles are kept, in lengths of powers of two.
+  // If rows come one by one, tables are cached with lengths that are powers of two.
   const int64_t rows = o.first == 0 ? time : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(o.first + time)));
   const std::vector<Tensor> table = angles(rows, size / 2, o.base, {acc_dtype(x.dtype()), x.device()});
   const Tensor cosine = detached::narrow(table[0], 0, o.first, time),

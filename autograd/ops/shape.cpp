@@ -1,4 +1,4 @@
-// Views: no element moves forward; backward undoes the view on the gradient.
+// Views: the forward moves no element; the backward undoes the view on the gradient.
 #include "autograd/ops/shape.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace isonorm {
 namespace {
 
-// y, all of x's elements in row-major order, as a result of x; x itself where nothing differs.
+// Records y, all of x's elements in row-major order, as a result of x; returns x itself if the shapes are equal.
 Tensor reshaped(const Tensor& x, Tensor y) {
   if (y.shape() == x.shape()) return x;
   if (!is_floating(x.dtype())) return y;
@@ -33,7 +33,7 @@ template <class Pick> Tensor partial_view(const char* name, const Tensor& x, Pic
     n->backward = differentiable([=, shape = x.shape()](Flow& g) { g.give(0, placed(name, g.out(), shape, pick)); });
   return y;
 }
-// Its gradient: dy where the view shows a tensor of that shape, 0 elsewhere.
+// The gradient of partial_view(): a tensor of `shape` with dy at the elements that the view shows, 0 elsewhere.
 template <class Pick> Tensor placed(const char* name, const Tensor& dy, const Dims& shape, Pick pick) {
   Tensor dx = empty(shape, dy.options());
   kernels::fill(dx, 0);
@@ -160,7 +160,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
         x.shape()[d]);
   std::vector<Tensor> parts = places(x, sizes, d);
   if (parts.empty() || !is_floating(x.dtype())) return parts;
-  // One node for all of them: each its own would make a gradient of all of x for every part.
+  // One node for all parts: a node for each would need a gradient of x's size for every part.
   if (auto* n = track("split", parts, {&x, 1}))
     n->backward = differentiable([count = static_cast<int>(sizes.size()), d](Flow& g) {
       std::vector<Tensor> parts;
@@ -203,7 +203,7 @@ Tensor unfold(const Tensor& x, int dim, int64_t size, int64_t step) {
   const auto cut = [windows, d](const Tensor& t) { return windows(t, d); };
   if (!is_floating(x.dtype())) return cut(x);
   const auto summed = [windows, d, n, shape = x.shape()](const Tensor& dy) {
-    // Windows and their entries side by side: they are the positions windows(0, 1, ...) of the dimension.
+    // Puts a window's entries next to the windows: together they are the positions windows(0, 1, ...) of the dimension.
     std::vector<int> order;
     for (int i = 0; i < shape.rank; ++i) {
       order.push_back(i);

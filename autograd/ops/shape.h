@@ -1,19 +1,19 @@
-// Functions that show the elements in another shape. Those marked "view" share storage with their argument; all are
-// differentiable for floating tensors and take any dtype. Dimensions count from the end where negative; a wrong one
-// throws "op: dimension 5 is out of range for rank 3". The same without graph: core/view.h.
+// Functions that show the elements in another shape. Functions marked "view" share storage with their argument. All are
+// differentiable for floating tensors and take any dtype. Negative dimensions count from the end; a wrong dimension
+// throws "op: dimension 5 is out of range for rank 3". Versions without graph: core/view.h.
 #pragma once
 
 #include <vector>
 
-#include "autograd/ops/arrange.h"  // cat and its like, for those who know them as functions of this header
+#include "autograd/ops/arrange.h"  // for code that expects cat() and the like in this header
 #include "core/tensor.h"
 
 namespace isonorm {
 
-// The same elements in row-major order under another shape; one size may be -1. View where the strides allow it, else a
+// The same elements in row-major order under another shape; one size may be -1. A view if the strides allow it, else a
 // copy.
 Tensor reshape(const Tensor& x, const Dims& shape);
-Tensor view(const Tensor& x, const Dims& shape);  // as reshape, but throws where it would copy
+Tensor view(const Tensor& x, const Dims& shape);  // like reshape, but throws if it would copy
 Tensor flatten(const Tensor& x, int first = 0, int last = -1);
 Tensor permute(const Tensor& x, const std::vector<int>& order);  // view: dimension i of the result is order[i] of x
 Tensor transpose(const Tensor& x, int a, int b);                 // view
@@ -26,11 +26,11 @@ Tensor select(const Tensor& x, int dim, int64_t index);                         
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int dim);  // views
 std::vector<Tensor> chunk(const Tensor& x, int64_t parts, int dim);  // views of equal size, the last may be smaller
 std::vector<Tensor> unbind(const Tensor& x, int dim = 0);            // views: select(x, dim, i) for each i
-// View: every window of `size` entries of dimension `dim`, `step` from one to the next, in its place; the entries of a
-// window are a new last dimension. [.., n, ..] to [.., (n - size) / step + 1, .., size]; the gradient sums over the
-// windows that hold an entry. Throws where size is not in [1, n], step < 1, or x has the largest rank.
+// View of all windows of `size` entries along `dim`, `step` from one to the next. The windows lie along `dim`, and the
+// entries of a window become a new last dimension: [.., n, ..] to [.., (n - size) / step + 1, .., size]. The gradient
+// sums over the windows that contain an entry. Throws if size is not in [1, n], step < 1, or x has the largest rank.
 Tensor unfold(const Tensor& x, int dim, int64_t size, int64_t step);
 
-Tensor contiguous(const Tensor& x);  // x itself where it is row-major without gaps
+Tensor contiguous(const Tensor& x);  // x itself if it is row-major without gaps, else a copy
 
 }  // namespace isonorm

@@ -5,11 +5,11 @@
 
 namespace isonorm {
 
-// e^x / sum e^x along `dim`, shifted by the maximum so that it does not overflow. A row of -inf only is NaN, as in
-// PyTorch; entries of -inf beside finite ones are exactly 0. Throws for rank 0, a wrong dimension or an integer dtype.
+// e^x / sum e^x along `dim`, shifted by the maximum so that it does not overflow. A row that is all -inf gives NaN, as
+// in PyTorch; in other rows entries of -inf give exactly 0. Throws for rank 0, a wrong dimension or an integer dtype.
 Tensor softmax(const Tensor& x, int dim = -1);
 
-// x - ln sum e^x along `dim`, without forming e^x / sum e^x. Throws as softmax.
+// x - ln sum e^x along `dim`, without forming e^x / sum e^x. Throws like softmax().
 Tensor log_softmax(const Tensor& x, int dim = -1);
 
 }  // namespace isonorm

@@ -60,7 +60,7 @@ Unique unique_all(const Tensor& x) {
   const TopK ascending = sort(reshape(detach(x), {n}), 0);
   const Tensor& v = ascending.values;
   const Tensor later = ne(slice(v, 0, 1, n), narrow(v, 0, 0, std::max<int64_t>(n - 1, 0)));
-  const Tensor first = narrow(cat({ones({1}, later.options()), later}), 0, 0, n);  // of equal values
+  const Tensor first = narrow(cat({ones({1}, later.options()), later}), 0, 0, n);  // marks the first of equal values
   const Tensor begin = masked_select(arange(n, ids), first);
   const Tensor end = slice(cat({begin, full({1}, static_cast<double>(n), ids)}), 0, 1, begin.numel() + 1);
   const Tensor inverse = scatter(zeros({n}, ids), 0, ascending.indices, sub(cumsum(first, 0), 1));

@@ -29,7 +29,8 @@ kernels::WindowShape window_shape(const char* op, const Tensor& x, Size2 kernel,
   };
   const int64_t out_h = outputs(image.height, kernel.height, stride.height, padding.height, dilation.height),
                 out_w = outputs(image.width, kernel.width, stride.width, padding.width, dilation.width);
-  numel({x.size(0), out_h, out_w, kernel.height, kernel.width, x.size(3)}, op);  // of all windows
+  // Throws if all windows together overflow.
+  numel({x.size(0), out_h, out_w, kernel.height, kernel.width, x.size(3)}, op);
   return {x.size(0),    image.height,   image.width,   x.size(3), kernel.height, kernel.width,    stride.height,
           stride.width, padding.height, padding.width, out_h,     out_w,         dilation.height, dilation.width};
 }

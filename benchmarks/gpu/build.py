@@ -6,7 +6,7 @@ import subprocess
 from run import NotBuilt, last_line
 from sides import ROOT
 
-# In the order in which they are built: target -> where it lies in the build tree.
+# In the order of building: target -> its path in the build tree.
 BENCHMARKS = {"step": "benchmarks/step", "kernels": "benchmarks/kernels", "isonorm_program": "tools/isonorm",
               "gpu_roofline": "benchmarks/gpu_roofline", "step_emulated": "benchmarks/step_emulated"}
 TESTS = {"cuda": ["test_ops_cuda", "test_optim_cuda", "test_device_cuda", "test_distributed_cuda", "test_gpu_cuda"],
@@ -25,7 +25,7 @@ def leg(self, architectures="90a"):
     self.say(f"configuring {options.build}")
     code, output = self.run("configure", configure, 120)
     targets = programs(options.form)
-    if code != 0 and "Catch2" in output:  # the other legs need it for a part of `truth` alone
+    if code != 0 and "Catch2" in output:  # the other legs need it only for a part of `truth`
         self.leave_out("the test programs:", "Catch2 is not installed")
         code, output = self.run("configure", [*configure, "-DISONORM_BUILD_TESTS=OFF"], 120)
         targets = BENCHMARKS
@@ -34,7 +34,7 @@ def leg(self, architectures="90a"):
         first = next((i for i, line in enumerate(errors) if "Error" in line), len(errors) - 1)
         raise NotBuilt("cmake: " + (" ".join(errors[first:first + 4]) if errors else f"ended with {code}") +
                        "; or bring what `scripts/gpu pack` makes elsewhere")
-    # One by one: what is cut short keeps the programs that come first.
+    # One by one: if the build is cut short, the programs that come first are there.
     for target in targets:
         if not self.enough(target, 20):
             continue

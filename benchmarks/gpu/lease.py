@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from run import FAILED, GO_ON, LEAST, NO_DEVICE, NOT_BUILT
 
-# Seconds of the calls of a lease, in turn. A lease of 900 s begins with a start of 60 to 90 s, and a command ends after 600 s.
+# Seconds for each call of a lease, in order. A lease of 900 s begins with a start of 60 to 90 s, and a command ends
+# after 600 s.
 CALLS = (500, 180)
 
 

@@ -27,8 +27,8 @@ def of_python(python):
 def environment(build, python):
     """What our programs find in their environment."""
     theirs = of_python(python) if python else []
-    ours = [str(build / "lib")] if (build / "lib").is_dir() else []  # of a pack
-    # LD_LIBRARY_PATH has theirs, too: cuDNN opens others by name (libnvrtc).
+    ours = [str(build / "lib")] if (build / "lib").is_dir() else []  # in a pack
+    # LD_LIBRARY_PATH needs the paths of PyTorch's libraries, too: cuDNN opens others by name (libnvrtc).
     path = ours + theirs + [os.environ[name] for name in ["LD_LIBRARY_PATH"] if os.environ.get(name)]
     found = {"LD_LIBRARY_PATH": os.pathsep.join(path)} if path else {}
     if theirs and "ISONORM_GPU_LIBRARIES" not in os.environ:

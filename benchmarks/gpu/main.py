@@ -54,7 +54,7 @@ def parse(description):
     options = parser.parse_args()
     if "lease" in options.legs and options.only:
         parser.error("--only: lease has a plan of its own")
-    for name in ("build", "pack", "out", "python"):  # programs run in the script's folder; absolute() keeps a venv's python a link
+    for name in ("build", "pack", "out", "python"):  # programs run elsewhere; absolute() keeps a venv's link to python
         if getattr(options, name):
             setattr(options, name, getattr(options, name).absolute())
     return options

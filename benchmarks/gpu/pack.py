@@ -18,7 +18,7 @@ LARGEST = 30e6  # bytes
 ARCHITECTURES = "80;90a"
 FILES = ["scripts/gpu", "benchmarks/*.py", "benchmarks/page.css", "benchmarks/gpu/*.py", "docs/gpu.md", "LICENSE",
          "tests/fixtures/optim_gpt.safetensors"]
-# Of the C library, which is there and must be the machine's own; newer ones run what was linked with older ones.
+# Parts of the C library. They must be the machine's own: newer versions run programs that were linked with older ones.
 SYSTEM = ("linux-vdso.", "ld-linux", "libc.", "libm.", "libdl.", "libpthread.", "librt.", "libutil.", "libresolv.")
 
 
@@ -64,7 +64,7 @@ def make(tree, programs, archive, preset=9):
                 shutil.copy(source, target)
         (stage / "pack.json").write_text(json.dumps({"version": version()}) + "\n")
         partial = archive.with_name(archive.name + ".partial")
-        with tarfile.open(partial, "w:xz", preset=preset) as tar:  # 9: its window of 64 MiB finds what programs have in common
+        with tarfile.open(partial, "w:xz", preset=preset) as tar:  # 9: its window of 64 MiB finds what programs share
             tar.add(stage, NAME)
         partial.rename(archive)
 

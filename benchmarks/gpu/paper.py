@@ -47,7 +47,7 @@ def vit_inference(self):
             for batch in ([1, 4] if self.options.tiny else BATCHES):
                 try:
                     made = measured(self, f"ViT {size}, batch {batch}", sides, f"infer {batch}", 1)
-                except Failure as why:  # no memory for so many, say: the larger ones will not fit either
+                except Failure as why:  # for example too little memory; larger batches will not fit either
                     if self.left() < LEAST:
                         raise
                     self.failed(f"ViT {size}, batch {batch}", str(why))

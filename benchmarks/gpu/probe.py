@@ -8,7 +8,8 @@ from test_programs import NO_LIBRARIES
 from truth import EPS, deviation, heads, losses, same_losses
 
 STEPS = 4
-# Of losses by other kernels, in eps of bf16: each rounds its products by itself, and a step of Adam takes over signs.
+# Tolerance for losses from other kernels, in eps of bf16: each kernel rounds its products differently, and a step of
+# Adam depends on signs.
 LIMIT = 4 * STEPS ** 0.5
 
 

@@ -20,7 +20,7 @@ class Results:
                 f.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise sides.Failure(f"{f}: {error.strerror}")
-        self.device = {}  # by name of a device: what the smallest step said of it in this call
+        self.device = {}  # device name -> its facts from the smallest step in this call
         for f in self.folders:
             with contextlib.suppress(OSError, ValueError):
                 self.all = json.loads((f / "gpu.json").read_text())

@@ -1,7 +1,9 @@
-// What a training step asks of a device, counted without one: launches, bytes and operations of every slot, and the
-// least time that a device of stated rates needs for them.   usage: gpu_roofline CASE [--batch N] [--dtype D]
-// [--precision full|bf16] [--form F] [--storage raw|mapped] [--executed] [--json]   The step runs on an emulated device that takes launches and copies and
-// does none of them, so a batch of any size costs nothing but the calls.
+// The work of a training step on a device, counted without one: launches, bytes and operations of every kernel, and the
+// least time that a device with given rates needs.
+//   usage: gpu_roofline CASE [--batch N] [--dtype D] [--precision full|bf16] [--form F] [--storage raw|mapped]
+//                       [--executed] [--json]
+// The step runs on an emulated device that accepts launches and copies without executing them, so a batch of any size
+// costs only the calls.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -26,21 +28,21 @@ namespace {
 
 constexpr Device kDevice{DeviceKind::cuda, 0};
 
-// What a device does at best, as others measured it: a large product in bf16 (794 TFLOP/s of both cards,
-// stas00/ml-engineering), cuDNN's attention forward and backward (FlashAttention-3, 2407.08608, heads of 64, 1K to 2K
-// rows), a copy, read and written bytes counted (QuACK's chart of the H100, cudnn-frontend's of the H200). Of f32 and
-// f64 the data sheet, 67 TFLOP/s. Floors follow from them and from counts; nothing was timed.
+// The best rates of a device, as measured by others: a large product in bf16 (794 TFLOP/s on both cards,
+// stas00/ml-engineering); cuDNN's attention, forward and backward (FlashAttention-3, 2407.08608, heads of 64, 1K to 2K
+// rows); and a copy, counting bytes read and written (QuACK's chart of the H100, cudnn-frontend's of the H200). f32 and
+// f64 are from the data sheet, 67 TFLOP/s. Floors are computed from these rates and from counts, not timed.
 struct Rates {
   const char* name;
   double bytes;                                   // per second
   double product, attention, attention_backward;  // operations per second in bf16
-  double product_f32, product_f64;                // without TF32; f64 on the tensor cores
+  double product_f32, product_f64;                // f32 without TF32; f64 on tensor cores
 };
 constexpr Rates kRates[] = {{"H100", 3.0e12, 790e12, 400e12, 350e12, 67e12, 67e12},
                             {"H200", 4.3e12, 790e12, 400e12, 350e12, 67e12, 67e12}};
 
-// The same step as a list of kernels that was made by hand, with everything fused that can be and the same rates: bytes
-// and operations of the list, the sum of its floors (0: not made). The logits of a GPT are made once, in place.
+// The same step as a list of kernels written by hand, with the same rates and everything fused that can be: bytes,
+// operations and sum of floors (0: not computed). A GPT's logits are written once, in place.
 struct ByHand {
   const char* name;
   int64_t batch;
@@ -56,7 +58,7 @@ double operations_per_second(const Rates& r, const std::string& slot, DType dtyp
 
 struct Counts {
   int64_t calls = 0, launches = 0, copies = 0, bytes = 0, flops = 0;
-  double floor_ms[std::size(kRates)] = {};  // the sum over calls of the larger of two times
+  double floor_ms[std::size(kRates)] = {};  // sum over the calls of max(time for bytes, time for operations)
 
   void add(const Counts& c) {
     calls += c.calls, launches += c.launches, copies += c.copies, bytes += c.bytes, flops += c.flops;
@@ -68,16 +70,16 @@ struct Recording {
   std::map<std::string, Counts> slots;
   Counts all;
   int64_t waits = 0, allocations = 0;
-  int64_t peak_bytes = 0;  // of tensors, in the step
+  int64_t peak_bytes = 0;  // of tensors, during the step
 };
 
 Recording record(Trainer& trainer, DType dtype) {
-  for (int warm = 0; warm < 2; ++warm) trainer.step();  // then the optimizer has its state, and memory is kept
+  for (int warm = 0; warm < 2; ++warm) trainer.step();  // fills the optimizer's state and the memory pool
   allocator_of(kDevice).reset_peak();
   profile::start();
   const gpu::Recorder recorder;
   trainer.step();
-  const std::vector<gpu::Recorded> asked = recorder.all();  // without the waits for the profile's own clocks
+  const std::vector<gpu::Recorded> asked = recorder.all();  // excludes the waits for the profile's clocks
   Recording r;
   for (const profile::Call& call : profile::stop().calls) {
     Counts c{.calls = 1, .bytes = call.bytes, .flops = call.flops};
@@ -163,7 +165,7 @@ int main(int argc, char** argv) {
 
   try {
     gpu::emulated::runtime_settings().dry = !executed;
-    gpu::emulated::runtime_settings().memory = size_t{141} << 30;  // an H200's
+    gpu::emulated::runtime_settings().memory = size_t{141} << 30;  // as an H200
     if (forms.empty())
       for (streams::Form f : streams::kLayerNormForms) forms.emplace_back(name_of(f));
     Case c = *std::find_if(std::begin(kCases), std::end(kCases), [&](const Case& k) { return k.name == name; });

@@ -16,9 +16,9 @@ from results import machine
 from sides import Failure, Side
 
 FAILED, NO_DEVICE, NOT_BUILT, GO_ON = 1, 3, 4, 5  # exit codes
-LEAST = 5  # seconds that must be left for anything to be begun
-PART = 180  # seconds that a part may take
-TRIES = 2  # of a part that ends the call with it
+LEAST = 5  # do not begin anything with fewer seconds left
+PART = 180  # time limit of a part, in seconds
+TRIES = 2  # attempts for a part that ends the call
 
 
 class NoDevice(Exception):
@@ -39,13 +39,13 @@ class Leg:
         self.part_ends = math.inf
         self.only = stage.parts if stage else options.only
         earlier = results.all["legs"].get(name, {})
-        # An earlier run's groups of this leg's other parts. Empty if the whole leg runs.
+        # Groups that an earlier run made for other parts of this leg. Empty if the whole leg runs.
         self.groups = earlier.get("groups", []) if stage or options.only else []
         earlier = earlier if stage else {}
         self.parts, self.raw, self.failures, self.stages = (
             earlier.get(k, empty) for k, empty in (("parts", {}), ("raw", {}), ("failures", []), ("stages", {})))
         self.spent = self.stages.get(stage.name, {}).get("seconds", 0) if stage else 0
-        self.met, self.left_out, self.complete = set(), {}, False  # met: parts that this stage asked for
+        self.met, self.left_out, self.complete = set(), {}, False  # met: parts that this stage has asked for
         self.device_name = ""
 
     # --- time ---
@@ -62,7 +62,7 @@ class Leg:
         self.leave_out(what, f"was left out: {left:.0f} s were left, it takes up to {seconds:.0f} s")
         return False
 
-    # --- what it says and leaves ---
+    # --- messages and results ---
 
     def say(self, line):
         print(f"[{time.monotonic() - self.begun:5.0f} s] {line}", flush=True)
@@ -96,7 +96,7 @@ class Leg:
         if earlier:
             group["rows"] = [row for row in earlier["rows"] if row["name"] not in names] + group["rows"]
             group["series"] = list(dict.fromkeys(earlier["series"] + group["series"]))
-            if group["kind"] == "lines":  # which go through all rows
+            if group["kind"] == "lines":  # a line needs a value in every row
                 group["series"] = [s for s in group["series"] if all(s in row["values"] for row in group["rows"])]
             self.groups[self.groups.index(earlier)] = group
         else:
@@ -142,7 +142,7 @@ class Leg:
                 try:
                     output, _ = program.communicate(timeout=max(0, min(limit, self.left())))
                     code = program.returncode
-                except BaseException as late:  # with all that it started: a sanitizer's program would load the device on
+                except BaseException as late:  # kills its children, too: a sanitizer's program would load the device on
                     os.killpg(program.pid, signal.SIGKILL)
                     if not isinstance(late, subprocess.TimeoutExpired):
                         raise
@@ -168,7 +168,7 @@ class Leg:
         self.device_name = self.facts["device"]
         self.results.all["environment"] |= machine(self.facts, self.options.build)
         self.say(f"{self.name} on {self.device_name}")
-        for library in self.facts.get("libraries", []):  # as gpu::line_of puts it
+        for library in self.facts.get("libraries", []):  # as gpu::line_of writes it
             if ": none, " in library:
                 self.leave_out(library, "(our own kernels do its work)")
 
@@ -179,7 +179,7 @@ class Leg:
         command = [self.program("benchmarks", program), *arguments, "--serve", "--device", self.options.device]
         side = Side(name, [str(c) for c in command], len(os.sched_getaffinity(0)), max(0.1, self.left()),
                     self.options.libraries | (environment or {}))
-        for library in side.facts.get("libraries", []):  # a product or attention that a library refused is our own and slower
+        for library in side.facts.get("libraries", []):  # if a library refuses a product or attention, our slower kernel runs
             if "; refused " in library:
                 self.failed(name, library)
         return side
@@ -209,7 +209,7 @@ class Leg:
         try:
             yield True
             state["done"] = True
-        except Exception as why:  # also unexpected ones: an error must not end the time on a device
+        except Exception as why:  # unexpected exceptions too: one error must not end the time on a device
             state["done"] = self.ends - time.monotonic() > 1
             if state["done"]:
                 self.failed(what, why if isinstance(why, Failure) else f"{type(why).__name__}: {why}")

@@ -7,10 +7,10 @@ from sections import at_least, group, plain_row, row
 from sides import Work, ratio
 from steps import PRODUCTS, choices, forms, gpt2_steps, large_steps, other_steps, rounds
 
-ELEMENTS = 1 << 25  # of a tensor of the norms: in bf16 64 MiB, more than a device's cache
+ELEMENTS = 1 << 25  # of a tensor of the norms: 64 MiB in bf16, more than a device's cache
 WIDTHS = [512, 768, 1024, 2048, 4096, 8192]
-TENSORS = 4  # that add_norm reads and writes, forward and backward, each counted once
-PRODUCT = 8192  # rows and columns of the product that is called the ceiling
+TENSORS = 4  # tensors that add_norm reads and writes, forward and backward, each counted once
+PRODUCT = 8192  # rows and columns of the product that serves as the ceiling
 
 
 def peers(self, stack, program, dtype, compiled=True):
@@ -34,7 +34,7 @@ def ceilings(self):
         sides = peers(self, stack, "kernels", "bf16", compiled=False)
         copies = rounds(self, "copy", {n: Work(s, f"memcpy {copied} 1") for n, s in sides.items()}, 4)
         products = rounds(self, "product", {n: Work(s, f"linear {size} {size}", "forward_ms") for n, s in sides.items()}, 6)
-        found["copy"] = {name: 2 * 2 * copied / 1e6 / r["median_ms"] for name, r in copies.items()}  # read and written, bf16
+        found["copy"] = {name: 2 * 2 * copied / 1e6 / r["median_ms"] for name, r in copies.items()}  # read + written, bf16
         found["product"] = {name: 2 * size ** 3 / 1e9 / r["median_ms"] for name, r in products.items()}
         self.add(group("Ceilings", "GB/s of a copy, TFLOP/s of a product in bf16",
                        [plain_row(f"copy of {2 * copied / 1e9:.1f} GB", found["copy"], inverse=True),

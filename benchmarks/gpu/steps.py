@@ -8,10 +8,11 @@ from sections import at_least, at_most, group, plain_row, row
 from sides import Failure, Work, alternate, ratio
 
 BEST = "Choices of a training step"  # title
-PRODUCTS = "a large product, with a bias"  # of the ceilings
+PRODUCTS = "a large product, with a bias"  # a row of the ceilings
 CASES = [("gpt2", 32), ("vit_base", 256)]
-SEPARATE = {"ISONORM_GPU_BGRADB": "0"}  # sums of a bias's gradient by a kernel of their own
-# What a step computes in: our arguments, PyTorch's. mixed: f32 parameters, products in bf16 (autocast there).
+SEPARATE = {"ISONORM_GPU_BGRADB": "0"}  # computes bias gradients by a separate kernel
+# Precision of a step: arguments of our program and of PyTorch's. mixed: f32 parameters, products in bf16 (autocast in
+# PyTorch).
 PRECISIONS = {"mixed": (["--precision", "bf16"], ["--dtype", "bf16"]), "bf16": (["--dtype", "bf16"], ["--dtype", "bf16", "--pure"]),
               "f32": (["--dtype", "f32"], ["--dtype", "f32"]), "f64": (["--dtype", "f64"], ["--dtype", "f64"])}
 
@@ -93,10 +94,10 @@ def step(self, case, batch, precision, order, modes, aims, seconds):
                     if other.facts["parameters"] != ours.facts["parameters"]:
                         raise Failure(f"it has {other.facts['parameters']} parameters, ours {ours.facts['parameters']}")
                     measure(name, other)
-            except Failure as why:  # a mode that does not work here is no reason to leave the others out
+            except Failure as why:  # a mode that fails here is no reason to skip the others
                 if self.left() < LEAST and not values:
                     raise
-                if self.left() < LEAST:  # what was measured stays
+                if self.left() < LEAST:  # keeps what was measured
                     self.leave_out(f"{case}, {name}, {order}", "was cut short")
                     break
                 self.failed(f"{case}, {name}, {order}", str(why))

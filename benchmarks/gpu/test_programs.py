@@ -7,11 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from run import last_line
 
 NO_LIBRARIES = {"ISONORM_GPU_LIBRARIES": "0"}
-# Of tests/op_cases/all.cpp: each is a process, since an error of a device stays until the process ends.
+# The groups of tests/op_cases/all.cpp. Each runs in its own process, because a device error persists until the process
+# ends.
 OP_GROUPS = ["create", "copy", "random", "unary", "binary", "comparison", "reduce", "matmul", "einsum", "shape", "arrange", "window",
              "index", "statistics", "distance", "softmax", "rotary", "norm", "image", "convolution", "resize", "loss",
              "mlp", "attention", "recurrent", "group_norm", "linear_cross_entropy"]
-AT_ONCE = max(4, len(os.sched_getaffinity(0)) // 2)  # test programs at a time; they compute their references on the CPU
+AT_ONCE = max(4, len(os.sched_getaffinity(0)) // 2)  # test programs at a time; their references are computed on the CPU
 
 
 def programs(self):

@@ -13,9 +13,10 @@ from test_programs import NO_LIBRARIES, first_failure, tests
 
 WORDS = "the stream carries what writers write and readers read of every row in turn".split()
 TOOLKIT = [Path("/usr/local/cuda/bin"), Path("/usr/local/cuda/compute-sanitizer")]
-STEPS = {"f64": 20, "f32": 5}  # of the trainings whose losses are held against the emulation's
-# A loss is a mean of some hundred terms of size 5, over which the two sum in different orders; in 20 steps of AdamW a
-# difference of rounding grows at most by this factor of eps (a proof's controls, moved by one ulp, stay below it too).
+STEPS = {"f64": 20, "f32": 5}  # steps of the trainings whose losses are compared with the emulation's
+# A loss is a mean over some hundred terms of size 5, which device and emulation add in different orders. In 20 steps of
+# AdamW a rounding difference grows at most by this factor of eps. (A proof's controls, changed by one ulp, stay below
+# it, too.)
 GROWTH = {"f64": 1e5, "f32": 1e3}
 EPS = {"f64": 2.0 ** -52, "f32": 2.0 ** -23, "bf16": 2.0 ** -8}
 
@@ -71,7 +72,7 @@ def proofs(self, text):
                    "--steps", "20", "--controls", "2", "--quiet"]))
     for what, command in asked:
         if self.options.tiny and "points" in what:
-            continue  # minutes under emulation
+            continue  # takes minutes under emulation
         with self.part(what, 15) as go:
             if go:
                 code, output = self.run(what, [*command, "--device", self.options.device], 180)

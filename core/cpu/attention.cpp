@@ -1,5 +1,5 @@
-// Attention in tiles of scores (Rabe & Staats, 2112.05682; Dao et al., 2205.14135): tiles of queries meet tiles of
-// keys, all inside the second-level cache. A query whose scores span several tiles keeps a running maximum and sum.
+// Attention in tiles of scores (Rabe & Staats, 2112.05682; Dao et al., 2205.14135): tiles of queries by tiles of keys,
+// all inside the second-level cache. A query whose scores span several tiles keeps a running maximum and sum.
 #include "core/kernels/attention.h"
 
 #include <cmath>
@@ -131,7 +131,7 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
     for (int64_t k0 = 0; k0 < p.visible(q0 + rows);) {
       const Place at = place(p, b, h, q0, rows, k0);
       const int64_t blind = at.q - q0;
-      const bool first = t == 0 || (p.spec.causal && k0 >= q0 + p.spec.ahead);  // that meets these keys
+      const bool first = t == 0 || (p.spec.causal && k0 >= q0 + p.spec.ahead);  // true: the first tile with these keys
       T *dq_rows = s.dq + blind * wide, *dk_rows = s.dk + k0 * wide, *dv_rows = s.dv + k0 * wide_v;
       score_tile(p, at, k, columns_behind(qt, blind), s.weights, fetch);
       product(at.n, p.values, at.rows, T(1), rows_of(v, k0), columns_behind(doutt, blind), 0, 0, s.dweights, line, {},
@@ -157,7 +157,7 @@ void forward(AttentionSpec spec, const Tensor& out, const AttentionSums& sums, c
   T *po = out.mutable_data<T>(), *top = sums.top.mutable_data<T>(), *log = sums.lse.mutable_data<T>();
   const int64_t each = p.scratch(false);
   const Workspace<T> scratch(num_threads() * each);
-  // Few heads are cut into parts of their queries, each of which packs keys and values for itself.
+  // If there are few heads, their queries are divided into parts, and each part packs the values for itself.
   const int64_t pairs = in.q.size(0) * p.heads, tiles = p.tile.tiles;
   const int64_t parts = std::clamp<int64_t>(8 / std::max<int64_t>(1, pairs), 1, tiles);
   parallel_for(pairs * parts, worth_sharing(p, parts), [&](int64_t begin, int64_t end) {

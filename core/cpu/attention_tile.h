@@ -1,4 +1,4 @@
-// What the tiles of attention's forward and backward share: heads of tensors, scratch memory, tiles of scores.
+// Parts that attention's forward and backward share: heads of tensors, scratch memory, tiles of scores.
 #pragma once
 
 #include <algorithm>
@@ -14,18 +14,19 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-// Tiles of scores: keys by queries, lines of queries `line` elements apart. Depends on the shape alone.
+// The tiles of scores: keys by queries. Each key has a line of queries; lines are `line` elements apart. Depends only
+// on the shape.
 struct AttentionTile {
-  static constexpr int64_t unit = 16, most = 128;  // queries of a tile: a multiple of units, at most so many
+  static constexpr int64_t unit = 16, most = 128;  // queries of a tile: a multiple of `unit`, at most `most`
   int64_t queries, keys, tiles, line;              // of the head; keys of a tile; tiles of queries and their widest
 
-  // Where tile t begins: as equal as can be, for a tile of one unit is slow.
+  // First query of tile t. Tiles are as equal as possible, because a tile of one unit is slow.
   int64_t begin(int64_t t) const { return std::min(queries, ceil_div(queries, unit) * t / tiles * unit); }
 };
-// `together`: keys that tiles do not part.
+// Chooses the tiles. Every tile has a multiple of `together` keys, except at the end.
 AttentionTile attention_tile(int64_t queries, int64_t keys, int64_t together) {
   const auto parts = [](int64_t n, int64_t of) { return std::max<int64_t>(1, ceil_div(n, of)); };
-  // Keys and values of a long sequence leave the cache: wider tiles read them less often.
+  // Keys and values of a long sequence do not stay in the cache: wider tiles read them less often.
   const int64_t tiles = parts(queries, keys > 512 ? AttentionTile::most : 64),
                 units = parts(queries, AttentionTile::unit);
   return {queries, round_up(parts(keys, parts(keys, 64)), together), tiles, parts(units, tiles) * AttentionTile::unit};
@@ -37,25 +38,25 @@ template <class T> struct Head {
   int64_t step;
   T* row(int64_t t) const { return p + t * step; }
 };
-// Head (b, h) of a tensor whose data begin at `base` (null where it is empty).
+// Head (b, h) of a tensor whose data begin at `base` (null if it is empty).
 template <class T> Head<T> head_of(T* base, const Tensor& t, int64_t b, int64_t h) {
   return {base ? base + b * t.strides().v[0] + h * t.strides().v[1] : nullptr, t.strides().v[2]};
 }
 template <class T> Head<const T> head(const Tensor& t, int64_t b, int64_t h) { return head_of(t.data<T>(), t, b, h); }
 template <class T> Strided<T> rows_of(const Head<const T>& x, int64_t t) { return {x.row(t), x.step, 1}; }
 
-// Brings into the second-level cache, a few lines beside each block of a product, what the next head reads and this one
-// writes: waiting for memory would take as long as the products of a short sequence.
+// Prefetches to the second-level cache the inputs of the next head and the outputs of this head, a few lines with each
+// block of a product. Waiting for memory would take as long as the products of a short sequence.
 template <class T> class Fetch {
  public:
-  // Head `pair` of all [batch, heads], if there is one.
+  // Adds head number `pair` of [batch, heads] of t, if there is one.
   void add(const Tensor& t, int64_t pair) {
     const Dims& s = t.shape();
     const int64_t b = pair / s.v[1], h = pair % s.v[1];
     if (b < s.v[0] && s.v[2] > 0 && s.v[3] > 0) parts_[count_++] = {head<T>(t, b, h), s.v[2], s.v[3]};
   }
   template <class... Block> void operator()(Block...) {
-    for (int64_t lines = 20; lines > 0 && now_ < count_;) {  // somewhat more than a core can wait for at a time
+    for (int64_t lines = 20; lines > 0 && now_ < count_;) {  // a few more than a core can load at a time
       Part& part = parts_[now_];
       for (int64_t i = 0; i < part.size; i += 64 / int64_t{sizeof(T)}, --lines)
         __builtin_prefetch(part.rows.p + i, 0, 2);
@@ -73,8 +74,8 @@ template <class T> class Fetch {
   int count_ = 0, now_ = 0;
 };
 
-// What all tiles of a call share: scores of T, tensors of Stored, whose products take so many elements of a depth at a
-// time.
+// Data that all tiles of a call share. Scores have type T, tensors Stored; products take `together` elements of the
+// depth at a time.
 template <class T, class Stored = T> struct Problem {
   static constexpr int64_t together = sizeof(T) / sizeof(Stored);
   AttentionSpec spec;
@@ -96,7 +97,7 @@ template <class T, class Stored = T> struct Problem {
     mask_strides = in.mask.strides();
   }
 
-  // Elements of scratch that each thread needs: packed operands and sums of one head, and the tiles.
+  // Elements of scratch memory that each thread needs: packed operands and sums of one head, and the tiles.
   int64_t scratch(bool backward) const {
     const auto whole = [](int64_t n) { return round_up(n, 16); };
     const int64_t wide = whole(size), wide_v = whole(values);
@@ -104,11 +105,11 @@ template <class T, class Stored = T> struct Problem {
     return keys * (2 * wide + wide_v) + tile.line * (3 * wide + 2 * wide_v + 2 * tile.keys + 3);
   }
 
-  // Keys that the queries [.., end) see.
+  // Number of keys that queries before `end` see.
   int64_t visible(int64_t end) const { return spec.visible(end, keys); }
 };
 
-// Hands out the parts of a thread's scratch memory.
+// Divides a thread's scratch memory into parts.
 template <class T> struct Scratch {
   T* p;
   T* take(int64_t n) { return std::exchange(p, p + whole_lanes<T>(n)); }
@@ -122,8 +123,8 @@ struct Place {
   int64_t b, h, q, rows, k, n;
 };
 
-// The tile where queries [q, q + rows) meet the keys from k on. Along the diagonal of a causal mask it has fewer keys,
-// and lacks the registers of queries that see none of them.
+// The tile of queries [q, q + rows) and the keys from k on. Along the diagonal of a causal mask it has fewer keys, and
+// leaves out whole registers of queries that see none of them.
 template <class T, class Stored>
 Place place(const Problem<T, Stored>& p, int64_t b, int64_t h, int64_t q, int64_t rows, int64_t k) {
   const int64_t unit = p.tile.line > kPanel<T> ? kPanel<T> : kLanes<T>;
@@ -135,14 +136,15 @@ Place place(const Problem<T, Stored>& p, int64_t b, int64_t h, int64_t q, int64_
   return {b, h, q + blind, rows - blind, k, std::min(AttentionTile::unit, left)};
 }
 
-// Columns of x without the first n: whole panels of several, whole registers of a single one.
+// Columns of x without the first n. n is a multiple of the panel width if x has several panels, else of the register
+// width.
 template <class T> Panels<T> columns_behind(const Panels<T>& x, int64_t n) {
   return x.width > kPanel<T> ? Panels<T>{x.p + n * x.depth, x.depth, x.width - n}
                              : Panels<T>{x.p + n, x.depth, x.width};
 }
 
-// Adds the mask to scores [n keys, line] = scale k q^T: a line holds a key's scores with all queries of the tile, so that
-// the softmax runs down columns and needs no sums across a register.
+// Adds the mask to scores [n keys, line] = scale k q^T. A line holds one key's scores for all queries of the tile, so
+// that softmax runs down columns and needs no sum across a register.
 template <class T, class Stored> void hide(const Problem<T, Stored>& p, const Place& at, T* scores) {
   const int64_t line = p.tile.line;
   if (p.mask) {
@@ -153,11 +155,11 @@ template <class T, class Stored> void hide(const Problem<T, Stored>& p, const Pl
   }
   if (!p.spec.causal) return;
   constexpr T hidden = -std::numeric_limits<T>::infinity();
-  for (int64_t j = 0; j < at.n; ++j)  // from the queries before it
+  for (int64_t j = 0; j < at.n; ++j)  // hides each key from earlier queries
     std::fill_n(scores + j * line, std::clamp<int64_t>(at.k + j - at.q - p.spec.ahead, 0, at.rows), hidden);
 }
 
-// Turns scores into e^(score - top), top the running maximum of the query, and brings the running sums along.
+// Turns scores into e^(score - top), where top is the query's running maximum, and updates the running sums.
 template <class T, class Aside>
 void softmax_tile(int64_t line, const Place& at, T* scores, T* top, T* total, T* sums, int64_t wide, Aside& fetch) {
   constexpr T lowest = -std::numeric_limits<T>::infinity();
@@ -177,7 +179,7 @@ void softmax_tile(int64_t line, const Place& at, T* scores, T* top, T* total, T*
     best[2] = best[2] > best[3] ? best[2] : best[3];
     best[0] = best[0] > best[2] ? best[0] : best[2];
     store_lanes<T>(top + i, best[0]);
-    // A query that sees nothing yet keeps its sum of 0.
+    // A query that has seen no key yet keeps its sum of 0.
     const Vec<T> shift = best[0] == lowest ? splat<T>(0) : best[0];
     Vec<T> sum{};
     for (j = 0; j < at.n; ++j) {
@@ -197,7 +199,7 @@ void softmax_tile(int64_t line, const Place& at, T* scores, T* top, T* total, T*
         store_lanes<T>(sums + r * wide + i, load_lanes<T>(sums + r * wide + i) * correction[r]);
 }
 
-// From scores and dP [n keys, line] to weights and the gradient of the scores, P (dP - <dP, P>).
+// Turns scores and dP [n keys, line] into weights and the gradient of the scores, P (dP - <dP, P>).
 template <class T, class Aside>
 void softmax_gradient(int64_t line, const Place& at, T* weights, T* dweights, const T* top, const T* log,
                       const T* along, Aside& fetch) {
@@ -213,13 +215,13 @@ void softmax_gradient(int64_t line, const Place& at, T* weights, T* dweights, co
   }
 }
 
-// How many heads, each in so many parts, are worth a thread.
+// Number of items that are worth a thread. An item is a head, or one of its `parts` parts.
 template <class T, class Stored> int64_t worth_sharing(const Problem<T, Stored>& p, int64_t parts) {
   const int64_t work = p.queries * p.keys * (p.size + p.values) / parts;
   return std::max<int64_t>(1, kWorthSharing / std::max<int64_t>(1, work));
 }
 
-// A tile's queries [rows, size] as columns.
+// The queries [rows, size] of a tile as columns.
 template <class T> Panels<T> columns_of(T* memory, const Head<const T>& x, int64_t q, int64_t rows, int64_t size) {
   const Panels<T> to{memory, size, whole_lanes<T>(rows)};
   pack_transposed(to, x.row(q), x.step, rows);

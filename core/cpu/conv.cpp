@@ -1,5 +1,4 @@
-// Windows as rows of a matrix, and back: images lie with their channels as neighbours, so that a line of a window is one
-// copy.
+// im2col and col2im. The channels of a pixel are adjacent in images, so that a line of a window is one copy.
 #include "core/kernels/conv.h"
 
 #include "core/cpu/target.h"
@@ -43,7 +42,7 @@ template <Isa I> void col2im(const WindowShape& s, int64_t first, const Tensor& 
     const int64_t rows = columns.size(1), depth = s.depth(), own = s.channels / s.groups;
     const T* in = columns.data<T>();
     A* out = dx.mutable_data<A>();
-    // The lines of pixels that these windows see.
+    // The lines of pixels that these windows cover.
     const auto line_of = [&](int64_t row, int64_t below) {
       const Window w(s, row);
       return w.image * s.height + std::clamp<int64_t>(w.y + below, 0, s.height);

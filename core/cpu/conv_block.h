@@ -1,4 +1,4 @@
-// The register block of a direct convolution: a sum over runs of two operands, each with its own steps.
+// The register block of a direct convolution: a sum over runs of two operands, each of which has its own steps.
 #pragma once
 
 #include "core/cpu/tile_product.h"
@@ -6,13 +6,13 @@
 namespace isonorm {
 namespace {
 
-// Terms of a sum that lie at even steps: where they begin in a and b, and how many there are.
+// Terms of a sum at even steps: their first positions in a and b, and their number.
 struct Run {
   int64_t a, b, depth;
 };
 
-// What the blocks of a product share: an element (m, n) is the sum over runs and over i of
-// a[run.a + m a_row + i a_column] b[run.b b_unit + i b_step + n].
+// The operands of all blocks of a product. Element (m, n) is the sum over runs and over i of a[run.a + m a_row + i
+// a_column] b[run.b b_unit + i b_step + n].
 template <class T> struct RunProduct {
   const Run* runs;
   int64_t count;
@@ -22,7 +22,8 @@ template <class T> struct RunProduct {
   int64_t b_unit, b_step;
 };
 
-// c[M, columns] = from + the sums, in V registers a row; columns behind the last one are neither read nor written.
+// c[M, columns] = from + the sums, with V registers per row. Columns of c and from after the last one are neither read
+// nor written.
 template <int M, int V, class T>
 void run_block(const RunProduct<T>& p, int64_t columns, T* c, int64_t c_step, From<T> from) {
   Vec<T> sum[M][V] = {};
@@ -56,7 +57,7 @@ void run_block(const RunProduct<T>& p, int64_t columns, T* c, int64_t c_step, Fr
   });
 }
 
-// The same for any rows, in blocks as equal as can be; at most `most` registers of columns.
+// run_block() for any number of rows, in blocks of about equal size. `most`: the most registers of columns.
 template <int most, class T>
 void run_rows(RunProduct<T> p, int64_t rows, int64_t columns, T* c, int64_t c_step, From<T> from) {
   unroll<most>([&](auto less_vectors) {

@@ -1,7 +1,7 @@
-// Convolution without a matrix of windows: lines of images lie with their padding in scratch memory that stays in cache,
-// where what one window line sees is one run; registers hold outputs of neighbouring windows (cf. Georganas et al.,
-// "Anatomy of High-Performance Deep Learning Convolutions on SIMD Architectures", SC 2018). Every sum has one order,
-// whatever the threads.
+// Convolution without a matrix of windows. Lines of images are copied with their padding to scratch memory that stays
+// in cache, so that a window's part of a line is one run. Registers hold outputs of neighbouring windows (cf. Georganas
+// et al., "Anatomy of High-Performance Deep Learning Convolutions on SIMD Architectures", SC 2018). Every sum has one
+// order for any number of threads.
 #include "core/kernels/conv_direct.h"
 
 #include <atomic>
@@ -17,14 +17,14 @@ namespace isonorm::kernels::cpu {
 namespace {
 
 constexpr int64_t kLineBytes =
-    256 << 10;  // of padded lines that a block of outputs reads: a part of the second-level cache
-constexpr int kOwnVectors = kTarget == Isa::avx512 ? 3 : 2;  // registers of neighbours in a line of dw
-constexpr int kFewVectors = 2;                               // registers of outputs beside few of these neighbours
+    256 << 10;  // padded lines that a block of outputs reads: a part of the second-level cache
+constexpr int kOwnVectors = kTarget == Isa::avx512 ? 3 : 2;  // registers of adjacent entries in a line of dw
+constexpr int kFewVectors = 2;                               // registers of outputs, if there are few such entries
 
 // Padded lines of one group's channels, for blocks of lines of outputs.
 template <class T> struct Lines {
   const WindowShape& s;
-  int64_t own, line, outputs;  // channels; elements of a line; lines of outputs in a block
+  int64_t own, line, outputs;  // channels of the group; elements of a line; lines of outputs in a block
 
   explicit Lines(const WindowShape& s) : s(s), own(s.channels / s.groups) {
     line = (s.width + 2 * s.pad_w) * own;
@@ -35,7 +35,7 @@ template <class T> struct Lines {
   int64_t blocks() const { return ceil_div(s.out_h, outputs); }
   int64_t size() const { return ((outputs - 1) * s.stride_h + s.reach_h()) * line + kLanes<T>; }  // and a register
   int64_t end(int64_t y) const { return std::min(y + outputs, s.out_h); }
-  // Where in the scratch memory the first place of windows of line y lies, if that is no padding above the image.
+  // Position in the scratch memory of the first place of the windows of line y, unless this is padding above the image.
   int64_t at(int64_t y, int64_t first) const { return (y - first) * s.stride_h * line; }
   Places places(int64_t y) const {
     return places_between(y * s.stride_h - s.pad_h, s.kernel_h, s.dilation_h, 0, s.height);
@@ -43,7 +43,8 @@ template <class T> struct Lines {
   Places columns(int64_t x) const {
     return places_between(x * s.stride_w - s.pad_w, s.kernel_w, s.dilation_w, 0, s.width);
   }
-  // What windows of the lines [first, end(first)) see of an image's group; lines of padding are left alone.
+  // Copies the part of an image's group that the windows of the lines [first, end(first)) see. Lines of padding above
+  // and below the image are not written.
   void fill(T* to, const T* x, int64_t image, int64_t group, int64_t first) const {
     const int64_t top = first * s.stride_h - s.pad_h;
     const int64_t bottom = (end(first) - 1) * s.stride_h - s.pad_h + s.reach_h();
@@ -69,24 +70,24 @@ template <class T> bool multiplies_padding(const WindowShape& s, const Tensor& f
   std::atomic<bool> finite = true;
   parallel_for(factors.numel(), 65536, [&](int64_t begin, int64_t end) {
     const auto [zeros] = sum_row<T, 1>(end - begin, [&](int64_t i, auto lanes, Vec<T>* sum) {
-      sum[0] += lanes.keep(lanes.load(p + begin + i) * T(0));  // NaN if one is infinite or NaN
+      sum[0] += lanes.keep(lanes.load(p + begin + i) * T(0));  // NaN if a factor is infinite or NaN
     });
     if (zeros != 0) finite = false;
   });
   return finite;
 }
 
-// Places of a window's line that lie side by side, padding among them, are one run: how many runs it has.
+// Number of runs in a line of a window. Adjacent places, padding included, are one run.
 int64_t runs_of_line(const WindowShape& s, bool with_padding) {
   return s.dilation_w == 1 && with_padding ? 1 : s.kernel_w;
 }
 
-// The panel [places, in, w] of the columns [column, column + filled) of a group's filter [out, places, in].
+// Packs the panel [places, in, w] of the columns [column, column + filled) of a group's filter [out, places, in].
 template <class T>
 void pack_filter(T* to, int64_t w, const T* weight, int64_t places, int64_t in, int64_t column, int64_t filled) {
   pack_transposed(Panels<T>{to, places * in, w}, weight + column * places * in, places * in, filled);
 }
-// That of the transpose [in, places in reverse order, out], whose columns are `in`.
+// The same for the transpose [in, places in reverse order, out], whose columns are `in`.
 template <class T>
 void pack_transpose(T* to, int64_t w, const T* weight, int64_t places, int64_t in, int64_t out, int64_t column,
                     int64_t filled) {
@@ -97,7 +98,8 @@ void pack_transpose(T* to, int64_t w, const T* weight, int64_t places, int64_t i
     }
 }
 
-// run_rows() for a line of outputs, each over the places that its window has in the image; a run is one place.
+// Like run_rows() for a line of outputs, but each sums only over the places of its window that are inside the image. A
+// run is one place.
 template <class T>
 void run_inside(const Lines<T>& lines, const RunProduct<T>& p, int64_t columns, T* c, int64_t c_step, From<T> from) {
   for (int64_t x = 0; x < lines.s.out_w; ++x, c += c_step) {
@@ -174,8 +176,9 @@ void run_convolve(const WindowShape& s, const Tensor& y, const Tensor& x, const 
   });
 }
 
-// A thread has blocks of outputs in some lines of the filter, for all images: nothing is summed by two. Registers hold
-// neighbours in a line of the filter or, where these are few, outputs: then dw is summed as its transpose.
+// Each thread computes blocks of outputs in some lines of the filter, for all images, so no two threads add to one sum.
+// Registers hold adjacent entries in a line of the filter or, if these are few, outputs; dw is then summed as its
+// transpose.
 template <class T> void run_filter_gradient(const WindowShape& s, const Tensor& dw, const Tensor& dy, const Tensor& x) {
   const int64_t channels = dy.size(3), out = channels / s.groups, own = s.channels / s.groups, depth = s.depth();
   const bool with_padding = multiplies_padding<T>(s, dy);

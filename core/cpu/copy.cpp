@@ -23,7 +23,7 @@ template <class To, class From> void copy_row(std::byte* to, int64_t sd, const s
   }
 }
 
-// One walk for all pairs of dtypes: it takes longer to compile than their rows.
+// One walk for all pairs of dtypes, because it takes longer to compile than their row functions.
 void walk(decltype(&copy_row<float, float>) row, const Tensor& dst, void* to, const Tensor& src, const void* from) {
   const Loop<2> loop = loop_over(dst, src);
   const int64_t to_size = size_of(dst.dtype()), from_size = size_of(src.dtype());

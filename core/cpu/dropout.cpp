@@ -1,4 +1,4 @@
-// Dropout: the mask is made from the counter where it is needed and never stored.
+// Dropout: the mask is computed from the counter when it is needed, and never stored.
 #include "core/kernels/dropout.h"
 
 #include "core/cpu/philox_lanes.h"

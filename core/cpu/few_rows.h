@@ -1,6 +1,6 @@
-// Products of a few rows with a matrix whose rows are read once, in place: decoding one token at a time is bound by
-// memory. An element is a dot product: lane l sums the entries l, l + lanes, ... by multiply-adds in order, then halves
-// of the register are added. Its bits depend neither on the threads nor on the numbers of rows and columns.
+// Products of a few rows with a matrix whose rows are read once, in place, because decoding one token at a time is
+// bound by memory. An element is a dot product: lane l sums the entries l, l + lanes, ... by multiply-adds in order,
+// then halves of the register are added. Its bits do not depend on the number of threads, rows or columns.
 #pragma once
 
 #include "core/cpu/gemm.h"
@@ -8,10 +8,10 @@
 namespace isonorm {
 namespace {
 
-constexpr int64_t kFewAtOnce = kTarget == Isa::avx512 ? 6 : 3;  // rows of x that meet kTogether of w in registers
+constexpr int64_t kFewAtOnce = kTarget == Isa::avx512 ? 6 : 3;  // rows of x for kTogether rows of w in registers
 constexpr int kTogether = kTarget == Isa::avx512 ? 4 : 2;
 
-// c = from + x [m, k] w [n, k]^T; rows of x and w are contiguous. S is T, or bf16, which is widened in registers.
+// c = from + x [m, k] w [n, k]^T. Rows of x and w are contiguous. S is T, or bf16, which is widened in registers.
 template <class T, class S> struct FewRows {
   int64_t m, n, k;
   const T* x;
@@ -23,14 +23,14 @@ template <class T, class S> struct FewRows {
   Strided<T> from;  // null: 0
 };
 
-// M rows and N columns of c.
+// A block of M rows and N columns of c.
 template <int M, int N, class T, class S> void dot_block(const FewRows<T, S>& g, int64_t row, int64_t column) {
   Vec<T> sum[N][M] = {};
   const T* x = g.x + row * g.x_step;
   const S* w = g.w + column * g.w_step;
   for_lanes<T>(g.k, [&](int64_t i, auto lanes) {
     unroll<N>([&](auto n) {
-      __builtin_prefetch(w + (n + 2 * N) * g.w_step + i);  // of the next block but one
+      __builtin_prefetch(w + (n + 2 * N) * g.w_step + i);  // for the block after the next
       const Vec<T> line = lanes.keep(lanes.load(w + n * g.w_step + i));
       unroll<M>([&](auto m) { sum[n][m] += lanes.keep(lanes.load(x + m * g.x_step + i)) * line; });
     });
@@ -43,7 +43,7 @@ template <int M, int N, class T, class S> void dot_block(const FewRows<T, S>& g,
     }
 }
 
-// All rows, in blocks as equal as can be.
+// All rows, in blocks of about equal size.
 template <int N, class T, class S> void dot_rows(const FewRows<T, S>& g, int64_t column) {
   int64_t row = 0;
   for (int64_t blocks = ceil_div(g.m, kFewAtOnce); blocks > 0; --blocks) {

@@ -1,4 +1,4 @@
-// The two forms of GELU chosen at run time, and the values and slopes of a register.
+// Chooses between the two forms of GELU at run time, and computes values and slopes of a register.
 #pragma once
 
 #include "core/cpu/lanes.h"
@@ -7,13 +7,13 @@
 namespace isonorm {
 namespace {
 
-// f<Form>().
+// Calls f<Form>().
 template <class F> void visit_forms(bool tanh_form, const F& f) {
   tanh_form ? f.template operator()<math::TanhGelu>() : f.template operator()<math::ErfGelu>();
 }
 
 template <class T> struct ValueAndSlope { Vec<T> value, slope; };
-// Both in one loop: they share their exponential.
+// Both in one loop, because they share their exponential.
 template <class Form, class T> [[gnu::always_inline]] inline ValueAndSlope<T> gelu_both(Vec<T> x) {
   T in[kLanes<T>], value[kLanes<T>], slope[kLanes<T>];
   std::memcpy(in, &x, sizeof(x));

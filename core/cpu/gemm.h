@@ -1,8 +1,8 @@
 // Products of large matrices, c = from + a b, blocked as in Goto & van de Geijn, "Anatomy of High-Performance Matrix
 // Multiplication" (ACM TOMS 34, 2008): a block of b is packed into panels that stay in the second-level cache, rows of
-// a pass over it, c is written once from registers. An element is the sum over blocks of the depth in order, each a
-// chain of multiply-adds in order: its bits depend neither on the threads nor on how many rows and columns there are
-// (one row of a transposed a is an exception: depth_block()).
+// `a` pass over it, and c is written once from registers. An element is the sum over blocks of the depth in order, each
+// a chain of multiply-adds in order. So its bits do not depend on the number of threads, rows or columns (one row of a
+// transposed a is an exception: depth_block()).
 #pragma once
 
 #include <optional>
@@ -17,50 +17,51 @@
 
 namespace isonorm {
 
-// A matrix [k, n] as products read it: what keep_packed leaves with the storage of its transpose.
+// A matrix [k, n], packed for products. keep_packed() keeps it with the storage of its transpose.
 struct PackedMatrix {
   PackedMatrix(int64_t k, int64_t n, int64_t panel, DType dtype, int64_t count)
       : k(k), n(n), panel(panel), dtype(dtype), memory(count * size_of(dtype), kCpu) {}
-  int64_t k, n, panel;  // columns of a panel tell which instruction set packed it
+  int64_t k, n, panel;  // panel: columns of a panel, which identify the instruction set that packed it
   DType dtype;
   Storage memory;
 };
 
 namespace {
 
-constexpr int64_t kMostDepth = 512;                            // columns of a that meet rows of b at a time, at most
-constexpr int64_t kMostPackedDepth = 256;                      // the same where a is packed, too
-constexpr int64_t kPackedBytes = 512 << 10;                    // of b: a part of the second-level cache
-constexpr int64_t kPassingBytes = 128 << 10;                   // of a: rows that go over the packed block together
-constexpr int64_t kBlockRows = kBlockVectors / kPanelVectors;  // of c in registers
-constexpr int64_t kFewRows = 512;                              // of c: a tile with fewer packs too much for them
-constexpr int64_t kStrip = 8 * kBlockRows;                     // rows of a that are packed together where they must be
+constexpr int64_t kMostDepth = 512;                            // most columns of a, and rows of b, in a block
+constexpr int64_t kMostPackedDepth = 256;                      // the same if a is packed, too
+constexpr int64_t kPackedBytes = 512 << 10;                    // packed b: a part of the second-level cache
+constexpr int64_t kPassingBytes = 128 << 10;                   // rows of a that pass over the packed block together
+constexpr int64_t kBlockRows = kBlockVectors / kPanelVectors;  // rows of c in registers
+constexpr int64_t kFewRows = 512;                              // a tile with fewer rows of c packs too much for them
+constexpr int64_t kStrip = 8 * kBlockRows;                     // rows of a that are packed together, if needed
 
-// c [m, n], rows c_step apart, = from + a [m, k] b [k, n]; in a and in b one of the two strides is 1. `from` may be c.
-// Elements of a and b are of T, or of bf16 for T f32: then rows of a are no adjacent elements.
+// c [m, n], with rows c_step apart, = from + a [m, k] b [k, n]. In a and in b, one of the two strides is 1. `from` may
+// be c. Elements of a and b have type T, or bf16 if T is float; in this case the elements of a row of a are not
+// adjacent.
 template <class T, class S = T> struct Gemm {
   int64_t m, n, k;
   Strided<S> a, b;
   T* c;
   int64_t c_step;
   From<T> from = {};
-  T* sums = nullptr;  // [m] where the rows of a are not adjacent elements: a's sums over k, added where `from` is given
+  T* sums = nullptr;  // [m], if elements of a's rows are not adjacent: a's sums over k, added if `from` is given
 };
 
-// The part of c that a thread computes.
+// The part of c that one thread computes.
 struct Tile {
   int64_t row, rows, column, columns;
 };
 
-// Columns of a depth block, for a depth of k: whole panels, in blocks of about one size. The bits depend on it. One row
-// of a transposed a lies like a row of an a that is not transposed. It is not packed and has the longer blocks, so for
-// k > kMostPackedDepth its bits may differ from those that it has among other rows.
+// Length of a depth block for a depth of k: a multiple of 64, in blocks of about one size. The bits depend on it. A
+// single row of a transposed a has the same layout as a row of an a that is not transposed. It is not packed and has
+// the longer blocks, so for k > kMostPackedDepth its bits may differ from the bits of the same row among other rows.
 inline int64_t depth_block(int64_t k, bool a_packed) {
   constexpr int64_t unit = 64;
   return round_up(ceil_div(k, ceil_div(k, a_packed ? kMostPackedDepth : kMostDepth)), unit);
 }
 
-// Sizes of the blocks of a tile with n columns.
+// Block sizes for a tile with n columns.
 template <class T> struct Blocking {
   int64_t depth, columns, rows;
   Blocking(int64_t n, int64_t k, bool a_packed) {
@@ -71,8 +72,8 @@ template <class T> struct Blocking {
   }
 };
 
-// c[rows, n] = from + a b for one packed block of b. Columns behind the last whole panel go through `edge` [rows,
-// kPanel] where they do not fill registers.
+// c[rows, n] = from + a b for one packed block of b. Columns after the last whole panel go through `edge` [rows,
+// kPanel] if they do not fill registers.
 template <class T>
 void pass_over(const Panels<T>& b, int64_t rows, int64_t n, Strided<T> a, T* c, int64_t c_step, From<T> from, T* edge) {
   const int64_t inside = n % kLanes<T> == 0 ? n : n / kPanel<T> * kPanel<T>, rest = n - inside;
@@ -88,7 +89,7 @@ void pass_over(const Panels<T>& b, int64_t rows, int64_t n, Strided<T> a, T* c, 
   copy(c + inside, c_step, edge, step);
 }
 
-// The columns [begin, begin + rows) of a, whose columns are adjacent, as lines of kStrip.
+// Packs `rows` rows of a, whose columns have adjacent elements, as `depth` lines of kStrip elements.
 template <class T, class S> Strided<T> pack_strip(Strided<S> a, int64_t rows, int64_t depth, T* to) {
   for (int64_t p = 0; p < depth; ++p)
     for_lanes<T>(rows,
@@ -96,7 +97,7 @@ template <class T, class S> Strided<T> pack_strip(Strided<S> a, int64_t rows, in
   return {to, 1, kStrip};
 }
 
-// sums[rows] (+)= the sums of a strip over its lines.
+// sums[rows] = the sums of a strip over its lines, added to the old contents if `add`.
 template <class T> void sum_strip(const T* strip, int64_t rows, int64_t depth, T* sums, bool add) {
   for_lanes<T>(rows, [&](int64_t i, auto lanes) {
     Vec<T> sum{};
@@ -105,7 +106,7 @@ template <class T> void sum_strip(const T* strip, int64_t rows, int64_t depth, T
   });
 }
 
-// The tile `t` of c, in the calling thread.
+// Computes tile `t` of c in the calling thread.
 template <class T, class S> void gemm_tile(const Gemm<T, S>& g, const Tile& t) {
   const FlushSubnormals<T> flush;
   const bool a_packed = !std::is_same_v<T, S> || g.a.column != 1;
@@ -135,8 +136,8 @@ template <class T, class S> void gemm_tile(const Gemm<T, S>& g, const Tile& t) {
   }
 }
 
-// The product in tiles, one or a few per thread: the longer side is cut, so that threads pack little twice. Every tile
-// packs all of b where rows are cut: only many rows pay for more tiles than threads.
+// The product in tiles, one or a few per thread. The longer side is cut, so that threads pack little twice. If rows are
+// cut, every tile packs all of b, so only many rows pay for more tiles than threads.
 template <class T, class S> void gemm(const Gemm<T, S>& g) {
   if (g.m * g.n * g.k <= kWorthSharing) return gemm_tile(g, {0, g.m, 0, g.n});
   const bool by_rows = g.m >= g.n;
@@ -149,7 +150,7 @@ template <class T, class S> void gemm(const Gemm<T, S>& g) {
   });
 }
 
-// The last two dimensions of a tensor: exactly one stride is 1, the other is what BLAS calls the leading dimension.
+// The last two dimensions of a tensor. One stride is 1; the other is BLAS's leading dimension.
 template <class T> Strided<T> operand(const Tensor& t) {
   const int64_t rows = t.size(-2), columns = t.size(-1), sr = t.strides().v[t.rank() - 2],
                 sc = t.strides().v[t.rank() - 1];
@@ -158,8 +159,8 @@ template <class T> Strided<T> operand(const Tensor& t) {
   return {t.data<T>(), 1, columns == 1 ? std::max(sc, rows) : sc};
 }
 
-// f(c, a, b) for each matrix of a batch, with where it begins in the three tensors. A batch is shared out among the
-// threads where that occupies them; otherwise the threads share each product.
+// f(c, a, b) for each matrix of a batch, with its offsets in the three tensors. The threads divide the batch if it has
+// at least one matrix per thread; otherwise they share each product.
 template <class F> void for_batch(const Tensor& out, const Tensor& a, const Tensor& b, const F& f) {
   Dims batch, sa, sb, so;
   for (int d = 0; d < out.rank() - 2; ++d) {
@@ -178,7 +179,7 @@ template <class F> void for_batch(const Tensor& out, const Tensor& a, const Tens
   });
 }
 
-// The packed [k, n] that was kept with the storage of t, a view from its begin; null where there is none that this
+// The packed [k, n] that was kept with the storage of t, if t begins with its storage. Null if there is none that this
 // target reads.
 template <class T> const PackedMatrix* kept_packed(const Tensor& t, int64_t k, int64_t n) {
   const bool pairs = t.dtype() == DType::bf16 && isa() >= Isa::avx512_bf16;  // core/cpu/bf16/gemm.h
@@ -187,16 +188,16 @@ template <class T> const PackedMatrix* kept_packed(const Tensor& t, int64_t k, i
   return kept && kept->panel == kPanel<T> && kept->k == k && kept->n == n ? kept : nullptr;
 }
 
-// n elements from memory of f32 to that of bf16, or back.
+// Converts n elements from f32 to bf16, or back.
 template <class To, class From> void convert(int64_t n, const From* from, To* to) {
   for_lanes<float>(n, [&](int64_t i, auto lanes) { lanes.store(to + i, lanes.load(from + i)); });
 }
 
-// A matrix b [k, n] packed whole, for rows that go through several products while they are in cache. One of bf16 is widened
+// A matrix b [k, n], packed whole, for rows that pass through several products while they are in cache. bf16 is widened
 // to T.
 template <class T> class Packed {
  public:
-  // Packs it, by all threads.
+  // Packs b with all threads.
   template <class S> Packed(int64_t k, int64_t n, Strided<S> b) : Packed(k, n) {
     p_ = own_.emplace(size()).data();
     fill(b);
@@ -206,13 +207,13 @@ template <class T> class Packed {
     p_ = narrow ? own_.emplace(size()).data() : static_cast<T*>(kept.memory.data());
     if (narrow) widen(static_cast<const bf16*>(kept.memory.data()));
   }
-  // The transpose of w [n, k] of S, contiguous, as it was kept with w or packed now.
+  // The transpose of a contiguous w [n, k] of type S: the packed copy that was kept with w, or packed now.
   template <class S> static Packed transposed(const Tensor& w) {
     const int64_t n = w.size(0), k = w.size(1);
     if (const PackedMatrix* kept = kept_packed<T>(w, k, n)) return Packed(*kept);
     return Packed(k, n, Strided<S>{w.data<S>(), 1, k});
   }
-  // The transpose of w of S packed, to be kept with w: as S.
+  // Packs the transpose of w, of type S, to be kept with w in type S.
   template <class S> static std::shared_ptr<PackedMatrix> keep(const Tensor& w) {
     Packed all(w.size(1), w.size(0));
     const auto kept = std::make_shared<PackedMatrix>(all.k_, all.n_, kPanel<T>, w.dtype(), all.size());
@@ -223,8 +224,8 @@ template <class T> class Packed {
     return kept;
   }
 
-  int64_t depth() const { return depth_; }  // of its blocks, but for the last
-  // The lines [p, p + depth()) from `column` on; a block begins at p, a panel at `column`.
+  int64_t depth() const { return depth_; }  // depth of a block; the last one may have less
+  // The lines [p, p + depth()) from `column` on. p must begin a block, `column` a panel.
   Panels<T> block(int64_t p, int64_t column) const {
     const int64_t depth = std::min(depth_, k_ - p);
     return {p_ + p * width_ + column * depth, depth, width_ - column};
@@ -259,16 +260,17 @@ template <class T> class Packed {
 
   int64_t k_, n_, width_, depth_;
   T* p_ = nullptr;
-  std::optional<Workspace<T>> own_;  // unless it is kept elsewhere
+  std::optional<Workspace<T>> own_;  // empty if p_ is the memory of a kept matrix
 };
 
-// Rows that one thread takes through several products together: few enough to stay in cache. `each`: multiply-adds of a
+// Rows that one thread takes through several products together, few enough to stay in cache. `each`: multiply-adds per
 // row.
 inline Partition passing_rows(int64_t rows, int64_t each) {
   return rows * each <= kWorthSharing ? Partition{rows, rows > 0} : thread_blocks(rows, 22 * kBlockRows);
 }
 
-// c = from + a b for a packed b: some rows meet some columns at a time, all rows the same ones.
+// c = from + a b for a packed b. A task multiplies some rows by some columns; tasks with the same columns follow each
+// other.
 template <class T> void gemm(const Gemm<T>& g, const Packed<T>& b) {
   const Partition blocks = passing_rows(g.m, g.n * g.k);
   const int64_t columns = Blocking<T>(g.n, g.k, false).columns;

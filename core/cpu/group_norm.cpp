@@ -1,5 +1,5 @@
-// Norms over places: sums by channel over blocks of rows that stay in cache, which are put together in order. Forward
-// reads x twice and backward x and dy twice, whatever the number of passes over a block in cache.
+// Norms over places. Sums by channel over blocks of rows that stay in cache are combined in order. Forward reads x
+// twice from memory, and backward reads x and dy twice; further passes over a block find it in cache.
 #include "core/kernels/group_norm.h"
 
 #include "core/cpu/target.h"
@@ -10,9 +10,9 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-// The rows of one outer index in blocks that the shape decides.
+// The rows of one outer index, in blocks that depend only on the shape.
 struct Blocks {
-  int64_t rows, count;  // of a block; for each outer index
+  int64_t rows, count;  // rows of a block; blocks of each outer index
 
   explicit Blocks(const GroupNormShape& s)
       : rows(std::max<int64_t>(16, 8192 / std::max<int64_t>(1, s.channels()))),
@@ -34,12 +34,13 @@ template <class F> void for_blocks(const GroupNormShape& s, const Blocks& b, con
 template <class T> const T* data_or_null(const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; }
 template <class T> T* mutable_or_null(const Tensor& t) { return t.defined() ? t.mutable_data<T>() : nullptr; }
 
-// The moments of a channel in a block of rows, by the corrected two-pass algorithm (Chan, Golub & LeVeque, "Algorithms for
-// computing the sample variance", 1983). The first sum rounds: far from zero its error can be larger than the deviations.
-// kRest is the mean of the deviations from it, so kMean + kRest is the mean (0 unless centred).
+// Moments of a channel in a block of rows, by the corrected two-pass algorithm (Chan, Golub & LeVeque, "Algorithms for
+// computing the sample variance", 1983). The first sum rounds: far from zero its error can be larger than the
+// deviations. kRest is the mean of the deviations from this rounded mean, so kMean + kRest is the mean (0 unless
+// centred).
 enum Moment { kMean, kRest, kSquare, kMoments };  // kSquare: the sum of squares around the mean
 
-// moments [kMoments, channels] of `rows` rows.
+// Computes moments [kMoments, channels] of `rows` rows.
 template <class A, class T> void block_moments(const T* x, int64_t rows, int64_t channels, bool centred, A* moments) {
   A *mean = moments + kMean * channels, *rest = moments + kRest * channels, *square = moments + kSquare * channels;
   std::fill_n(moments, kMoments * channels, A(0));
@@ -158,7 +159,7 @@ template <class T> void backward(const GroupNormShape& s, const GroupNormGradien
       }
     }
   });
-  // By outer index, in its first block: the sums over all of its blocks. dx = dy scale - (x - mean) turn - back.
+  // For each outer index, adds all of its blocks to the first one. dx = dy scale - (x - mean) turn - back.
   parallel_for(s.outer, std::max<int64_t>(1, 2048 / (b.count * channels)), [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       A *plain = partial.data() + o * b.count * 3 * channels + channels, *product = plain + channels;

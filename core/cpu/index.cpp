@@ -25,7 +25,7 @@ void take_rows(IndexShape s, const Tensor& out, const Tensor& x, const Tensor& i
   });
 }
 
-// Positions are sorted by id (stably, by counting) so that every row of dx is summed by one thread.
+// Positions are sorted by id (stably, by counting), so that one thread sums each row of dx.
 void add_rows(IndexShape s, const Tensor& dx, const Tensor& g, const Tensor& ids) {
   const int64_t* id = ids.data<int64_t>();
   const int64_t m = ids.numel();
@@ -122,7 +122,7 @@ void topk(const Tensor& index, const Tensor& x) {
           std::sort(best, best + n, before);
           continue;
         }
-        // The k best so far, as a heap with the worst of them on top.
+        // The k best so far, as a heap with the worst of them at the top.
         std::make_heap(best, best + k, before);
         for (int64_t j = k; j < n; ++j) {
           if (!before(j, best[0])) continue;

@@ -1,6 +1,6 @@
-// Registers of this translation unit's instruction set as values, and loops over a row in them. A row that does not end
-// with a register is finished by one that overlaps what was done, masked where it is summed: no scalar tail, whatever
-// the width.
+// Vector registers of this translation unit's instruction set as values, and loops over rows in them. If a row does not
+// end with a register, its last register overlaps the one before it, and is masked in sums. So only rows shorter than a
+// register have scalar code.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 #include "core/dtype.h"
 
 namespace isonorm {
-namespace {  // every instruction set compiles its own
+namespace {  // every instruction set compiles its own copy
 
 constexpr int kVectorBytes = kTarget == Isa::avx512 ? 64 : kTarget == Isa::avx2 ? 32 : 16;
 
@@ -36,7 +36,7 @@ template <class A, class T> ISO_HD Vec<A> load_lanes(const T* p) {
     return std::bit_cast<Vec<float>>(__builtin_convertvector(half, Vec<uint32_t>) << 16);
   }
 }
-inline Vec<uint32_t> bits_of_bf16(Vec<float> v) {  // as the constructor of bf16 rounds
+inline Vec<uint32_t> bits_of_bf16(Vec<float> v) {  // rounds like the constructor of bf16
   const Vec<uint32_t> u = std::bit_cast<Vec<uint32_t>>(v);
   const Vec<uint32_t> rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
   const Vec<int32_t> nan = v != v;
@@ -51,7 +51,7 @@ template <class A, class T> ISO_HD void store_lanes(T* p, Vec<A> v) {
   }
 }
 
-// The lanes as they would come back from memory of type T.
+// The lanes after a store to memory of type T and a load from it.
 template <class T, class V> ISO_HD V round_lanes(V v) {
   if constexpr (std::is_same_v<T, bf16>) return std::bit_cast<V>(bits_of_bf16(v) << 16);
   return v;
@@ -80,13 +80,13 @@ template <class A> ISO_HD Mask<A> last_lanes(int64_t count) {
   return m;
 }
 
-// How a loop over a row sees a register: all of it; a full one of which only the last lanes are new; the only one of a
-// row shorter than it.
+// The registers that a loop over a row sees. Full: all lanes are new. Overlap: a full register of which only the last
+// lanes are new. Short: the only register of a row that is shorter.
 template <class A> struct Full {
   template <class T> ISO_HD Vec<A> load(const T* p) const { return load_lanes<A>(p); }
   template <class T> ISO_HD void store(T* p, Vec<A> v) const { store_lanes<A>(p, v); }
-  ISO_HD Vec<A> keep(Vec<A> v) const { return v; }            // 0 where the lane is not new
-  ISO_HD Vec<A> choose(Vec<A> v, Vec<A>) const { return v; }  // the second one there
+  ISO_HD Vec<A> keep(Vec<A> v) const { return v; }            // 0 in lanes that are not new
+  ISO_HD Vec<A> choose(Vec<A> v, Vec<A>) const { return v; }  // the second one in lanes that are not new
 };
 template <class A> struct Overlap : Full<A> {
   Mask<A> fresh;
@@ -108,8 +108,9 @@ template <class A> struct Short {
   ISO_HD Vec<A> choose(Vec<A> v, Vec<A> old) const { return fresh() ? v : old; }
 };
 
-// f(i, lanes) for registers that cover the elements [0, n) of a row. Elements that registers share are seen twice: what
-// f stores may depend on them only through what it does not overwrite, and sums go through lanes.keep().
+// f(i, lanes) for registers that cover the elements [0, n) of a row. Elements shared by two registers are visited
+// twice, so a stored value may depend on them only through memory that f does not overwrite, and sums must use
+// lanes.keep().
 template <class A, class F> ISO_HD void for_lanes(int64_t n, const F& f) {
   constexpr int64_t w = kLanes<A>;
   int64_t i = 0;
@@ -141,8 +142,8 @@ template <class A, int bytes = kVectorBytes> ISO_HD A max_lanes(typename VectorT
   }
 }
 
-// N sums over a row: f(i, lanes, acc) adds what it has to acc[0 .. N). Four running registers each hide the latency of
-// addition.
+// N sums over a row: f(i, lanes, acc) adds its terms to acc[0 .. N). Four running registers for each sum hide the
+// latency of addition.
 template <class A, int N, class F> ISO_HD std::array<A, N> sum_row(int64_t n, const F& f) {
   constexpr int64_t w = kLanes<A>;
   Vec<A> acc[4][N] = {};

@@ -1,4 +1,4 @@
-// Cross-entropy of rows and its gradient.
+// Cross-entropy by rows, and its gradient.
 #include "core/kernels/loss.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ template <class F> void for_rows(const Tensor& logits, const F& f) {
 template <class A, class T> A loss_row(A* stats, const T* x, int64_t n, int64_t target, double smoothing) {
   const A top = row_max<A>(x, n);
   const bool spread = smoothing != 0;
-  // sum exp(x - m), and sum (x - m) where it counts: a class at -inf would make it NaN.
+  // sum exp(x - m), and sum (x - m) only if it counts: a class at -inf would make it NaN.
   const auto [exponentials, rest] = sum_row<A, 2>(n, [&](int64_t i, auto lanes, Vec<A>* acc) {
     const Vec<A> v = lanes.load(x + i) - top;
     acc[0] += lanes.keep(exp_lanes<A>(v));
@@ -42,7 +42,7 @@ void gradient_row(T* dx, A g, const T* x, int64_t n, int64_t target, const A* st
       math::expm1((A(x[target]) - top) - log_sum) + (static_cast<A>(smoothing) - base);  // p - 1 keeps its digits
   for_lanes<A>(n, [&](int64_t i, auto lanes) {
     const Vec<A> v = g * (exp_lanes<A>((lanes.load(x + i) - top) - log_sum) - base);
-    lanes.store(dx + i, lanes.choose(v, lanes.load(dx + i)));  // in place: what is done stays
+    lanes.store(dx + i, lanes.choose(v, lanes.load(dx + i)));  // in place: elements that are done stay
   });
   dx[target] = T(g * at_target);
 }

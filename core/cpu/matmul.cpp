@@ -1,5 +1,5 @@
-// Matrix products: by our own kernels from AVX2 on, else by OpenBLAS. Our threads share a large product, OpenBLAS's
-// too. In a batch of small products, one thread computes each.
+// Matrix products: by our own kernels from AVX2 on, otherwise by OpenBLAS. Our threads share a large product, also one
+// of OpenBLAS. In a batch of small products, one thread computes each.
 #include "core/kernels/matmul.h"
 
 #include <cblas.h>
@@ -31,7 +31,7 @@ template <class T> void tile_by_blas(const Gemm<T>& g) {
        g.a.p, leading(g.a), g.b.p, leading(g.b), T(g.from.p ? 1 : 0), g.c, static_cast<blasint>(g.c_step));
 }
 
-// The longer side is cut into a few blocks that depend on the shape alone.
+// Divides the longer side into a few blocks that depend only on the shape.
 template <class T> void by_blas(const Gemm<T>& g) {
   const bool by_rows = g.m >= g.n;
   const int64_t length = by_rows ? g.m : g.n, each = by_rows ? g.n * g.k : g.m * g.k;
@@ -76,7 +76,7 @@ template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b,
   });
 }
 
-// Few rows of bf16 that meet a weight: f32 sums, rounded once.
+// A few bf16 rows times a weight: f32 sums, rounded once.
 void run_few_rows(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
   const int64_t m = out.size(-2), n = out.size(-1), k = a.size(-1), added = from.defined() ? from.numel() : 0;
   const Workspace<float> memory(m * (k + n) + added);
@@ -87,7 +87,7 @@ void run_few_rows(const Tensor& out, const Tensor& a, const Tensor& b, const Ten
   std::copy_n(y, m * n, out.mutable_data<bf16>());
 }
 
-// Rows of bf16 that meet one matrix: sums of f32, rounded once. Some rows at a time are widened and meet some columns.
+// bf16 rows times one matrix: f32 sums, rounded once. A task widens some rows and multiplies them by some columns.
 void run_widened(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
   const int64_t m = out.size(0), n = out.size(1), k = a.size(1);
   const bf16 *x = a.data<bf16>(), *base = from.defined() ? from.data<bf16>() : nullptr;
@@ -124,7 +124,7 @@ void run_widened(const Tensor& out, const Tensor& a, const Tensor& b, const Tens
   });
 }
 
-// The product over a depth of 0: `from` alone.
+// The product over a depth of 0: only `from`.
 template <class T> void without_depth(const Tensor& out, const Tensor& from) {
   T* c = out.mutable_data<T>();
   const int64_t n = out.size(-1);
@@ -133,7 +133,8 @@ template <class T> void without_depth(const Tensor& out, const Tensor& from) {
     for (int64_t i = 0; i < out.numel(); ++i) c[i] = base ? base[i % n] : T(0);
 }
 
-// sums [m] (+)= the column sums of d [rows, m], by blocks of rows as gemm() takes them.
+// sums [m] = the column sums of d [rows, m], added to the old contents if `add`, in the same blocks of rows as in
+// gemm().
 template <class T, class S> void sum_columns(const S* d, int64_t rows, int64_t m, T* sums, bool add) {
   constexpr int64_t wide = 64;
   if (!add) std::fill_n(sums, m, T(0));
@@ -160,7 +161,7 @@ void run_weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, c
   T* sums = db.defined() ? db.mutable_data<T>() : nullptr;
   if (dw.defined()) {
     T* c = dw.mutable_data<T>();
-    // One row that is not narrow is contiguous, so its blocks of the depth are those of linear (depth_block()).
+    // A single row of f32 or f64 is contiguous, so it has the depth blocks of linear (depth_block()).
     const Strided<S> dy_transposed = m == 1 && !narrow ? Strided<S>{d, rows, 1} : Strided<S>{d, 1, m};
     Gemm<T, S> g{m, n, rows, dy_transposed, {x.data<S>(), n, 1}, c, n, {add ? c : nullptr, n}};
     if (rows > 0 && (narrow ? n > 0 : is_own() && pays_for_packing(g))) {

@@ -1,6 +1,6 @@
-// The feed-forward half of a block, a few rows at a time: what lies between its products does not leave the cache. The
-// hidden entries are taken in the depth blocks of the second product, so that every element has the bits that products
-// and activation one after the other would give it.
+// The feed-forward layer of a block, a few rows at a time: intermediate results do not leave the cache. The hidden
+// entries are processed in the depth blocks of the second product, so that every element has the same bits as with
+// separate products and activation.
 #include "core/kernels/mlp.h"
 
 #include <optional>
@@ -14,12 +14,12 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-// w [out, in] of S as the matrix on the right of dy w.
+// w [out, in] of type S as the right-hand matrix of dy w.
 template <class T, class S> Packed<T> packed(const Tensor& w) {
   return {w.size(0), w.size(1), Strided<S>{w.data<S>(), w.size(1), 1}};
 }
 
-// n elements of S as T: where they lie, or widened.
+// n elements of type S as T: in place, or widened.
 template <class T, class S> class Widened {
  public:
   Widened(const S* p, int64_t n) {
@@ -38,7 +38,7 @@ template <class T, class S> class Widened {
   std::optional<Workspace<T>> own_;
 };
 
-// What becomes n elements of S: they themselves, or T that are rounded to them at the end.
+// Memory for n results of type S: the results themselves, or T that are rounded to them at the end.
 template <class T, class S> class Rounded {
  public:
   Rounded(S* p, int64_t n) : to_(p), n_(n) {
@@ -62,10 +62,10 @@ template <class T, class S> class Rounded {
   std::optional<Workspace<T>> own_;
 };
 
-// What forward and backward exchange where it is kept as bf16; null elsewhere.
+// The forward's h if it is kept as bf16, otherwise null.
 const bf16* rounded(const Tensor& h) { return h.defined() && h.dtype() == DType::bf16 ? h.data<bf16>() : nullptr; }
 
-// Stores what only a later kernel reads.
+// Stores a value that only a later kernel reads.
 template <class S, class V, class Lanes> void keep(S* to, V v, const Lanes& lanes, bool nontemporal) {
   if constexpr (!std::is_same_v<S, bf16>)
     if (nontemporal) return store_nontemporal<S>(to, v);
@@ -165,7 +165,7 @@ void run_backward(const Tensor& dx, const Tensor& dh, const Tensor& activated, c
   visit_floating(dy.dtype(), "mlp", [&]<class S>() { backward<Form, acc_t<S>, S>(dx, dh, activated, h, dy, w); });
 }
 
-// Whether core/cpu/bf16/mlp.h has it.
+// True if core/cpu/bf16/mlp.h computes this layer.
 bool by_pairs(const Tensor& x) { return x.dtype() == DType::bf16 && isa() >= Isa::avx512_bf16; }
 
 }  // namespace

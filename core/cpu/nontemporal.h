@@ -1,6 +1,5 @@
-// Non-temporal stores: large results go to memory past the caches. An ordinary store first reads the line that it is
-// about to overwrite, which for a kernel bound by memory is a third or a quarter of all that it moves. Values do not
-// depend on it.
+// Non-temporal stores: large results go to memory past the caches. An ordinary store first reads the line that it
+// overwrites; in a kernel bound by memory this is a quarter or a third of all traffic. Values do not depend on it.
 #pragma once
 
 #ifdef __x86_64__
@@ -16,16 +15,17 @@
 namespace isonorm {
 namespace {
 
-// Whether a contiguous result, computed in rows of `width`, is stored past the caches: from a size on where the next op
-// would not find most of it in one (docs/kernels.md). Its rows are whole lines, for a line that is stored in parts
-// is slow past the caches, and of the type that it is computed in, so that a register is stored whole.
+// True if a contiguous result, computed in rows of `width`, should be stored past the caches: if it is so large that
+// the next op would not find most of it in a cache (docs/kernels.md). Its rows must be whole cache lines, because a
+// line that is stored in parts is slow past the caches. Its type must be the compute type, so that whole registers are
+// stored.
 template <class T> bool passes_caches(const Tensor& out, int64_t width) {
   constexpr int64_t least = int64_t{8} << 20, line = 64, size = sizeof(T);
   return std::is_same_v<T, acc_t<T>> && out.numel() * size >= least && width * size % line == 0 &&
          reinterpret_cast<uintptr_t>(out.data<T>()) % line == 0;
 }
 
-// A register past the caches; `to` is a multiple of its size.
+// Stores a register past the caches. `to` is aligned to the register's size.
 template <class A> ISO_HD void store_nontemporal(A* to, Vec<A> v) {
 #ifdef __x86_64__
   if constexpr (sizeof(v) == 64)
@@ -39,12 +39,12 @@ template <class A> ISO_HD void store_nontemporal(A* to, Vec<A> v) {
 #endif
 }
 
-// Brings the line of p into the first-level cache; rows of bf16 are bound by their conversion.
+// Prefetches the line of p to the first-level cache, except for bf16, whose rows are bound by their conversion.
 template <class T> ISO_HD void bring(const T* p) {
   if constexpr (!std::is_same_v<T, bf16>) __builtin_prefetch(p);
 }
 
-// What a thread has stored past the caches comes before what it stores later.
+// Orders a thread's stores past the caches before its later stores.
 inline void fence_nontemporal([[maybe_unused]] bool nontemporal) {
 #ifdef __x86_64__
   if (nontemporal) _mm_sfence();
@@ -61,9 +61,9 @@ template <class A> struct Result : Full<A> {
   }
 };
 
-// As for_lanes, for loops that store to `to` and sum nothing: from the second register on the stores are aligned, also
-// in the rows of an odd width. There is one place that calls f, so that all elements are rounded alike: how the
-// compiler fuses multiplications and additions may differ between places.
+// Like for_lanes(), for loops that store to `to` and sum nothing. From the second register on the stores are aligned,
+// also in rows of odd width. f is called at one place only, so that all elements are rounded alike: the compiler may
+// fuse multiplications and additions differently at another place.
 template <class A, class T, class F> ISO_HD void for_results(bool nontemporal, const T* to, int64_t n, const F& f) {
   constexpr int64_t w = kLanes<A>;
   if (n < w) {

@@ -1,10 +1,11 @@
-// Normalization of rows, forward and backward, each one pass over memory: a row stays in the first-level cache between
-// its own passes.
+// Normalization by rows. Forward and backward are each one pass over memory: a row stays in the first-level cache
+// between its own passes.
 //
-// With x^ = (x - shift) / r a row's gradient is, for all kinds (h = gain dy; the sums run over the row):
-//   dx = (u - mean(u) [layer only]) / r,   u = h - (x^ + c) S / divisor,   S = sum(h x^),   c = sum(x^) for crms, else 0.
-// mean(u) is not mean(h): the mean that layer subtracts from x is rounded, so mean(x^) is that rounding and not 0. A
-// row of dx sums to 0 however far x is from 0.
+// With x^ = (x - shift) / r, a row's gradient is, for all kinds (h = gain dy; the sums run over the row):
+//   dx = (u - mean(u) [layer only]) / r,   u = h - (x^ + c) S / divisor,
+//   S = sum(h x^),   c = sum(x^) for crms, else 0.
+// mean(u) is not mean(h): the mean that layer subtracts from x is rounded, so mean(x^) is this rounding error and not
+// 0. A row of dx sums to 0 however far x is from 0.
 #include "core/kernels/norm.h"
 
 #include <cmath>
@@ -18,11 +19,11 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-// What every row of a call shares. Null pointers stand for what is absent.
+// Parameters that all rows of a call share.
 template <class A> struct Shape {
   int64_t rows, width, entries;
   A divisor, eps;
-  A share = 1 / divisor;  // a product is done sooner than a quotient
+  A share = 1 / divisor;  // a product is faster than a quotient
 };
 template <class A> Shape<A> shape_of(const NormSpec& spec, const Tensor& x) {
   const int64_t width = x.size(-1);
@@ -30,31 +31,31 @@ template <class A> Shape<A> shape_of(const NormSpec& spec, const Tensor& x) {
           A(spec.eps)};
 }
 
-// Where there are no sums over rows.
+// Blocks of rows for kernels without sums over rows.
 template <class A> Partition row_blocks(const Shape<A>& s) {
   return even_blocks(s.rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, s.width)));
 }
 
-// Where there are: the blocks depend on the shape alone and are added up in order, so the bits do not depend on the
-// number of threads.
+// Blocks of rows for kernels with sums over rows. The blocks depend only on the shape and are added in order, so the
+// bits do not depend on the number of threads.
 Partition summed_blocks(int64_t rows) { return even_blocks(rows, std::max<int64_t>(16, (rows + 31) / 32)); }
 
 template <class T> const T* data_or_null(const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; }
 template <class T> T* mutable_or_null(const Tensor& t) { return t.defined() ? t.mutable_data<T>() : nullptr; }
 
-// Brings the next row of an operand while this one goes through its passes in cache: `pass` of `passes`, at element i.
+// Prefetches the next row of an operand while this row makes its passes in cache. Called at element i of pass `pass` of
+// `passes`.
 template <bool far> struct Ahead {
   int64_t width;
   template <class T> ISO_HD void operator()(const T* row, int64_t i, int pass, int passes) const {
     if constexpr (far) bring(row + width + (pass * width + i) / passes);
   }
 };
-// Rows of a few lines are left to the processor, which looks as far ahead by itself.
+// Shorter rows are left to the processor, which prefetches that far by itself.
 constexpr int64_t kFar = 256;
 
-// What one row normalizes: x, or x + branch as it is stored in S (void: there is no branch). It is computed anew in
-// each pass over the row, since reading back what was just stored would wait for the stores wherever registers overlap
-// them.
+// The row to normalize: x, or x + branch as stored in S (void: no branch). Each pass over the row computes it again.
+// Reading it back would wait for the stores if registers overlap them.
 template <class S, bool far, class A, class T> struct Source {
   const T *x, *branch;
   Ahead<far> ahead;
@@ -66,7 +67,7 @@ template <class S, bool far, class A, class T> struct Source {
   }
 };
 
-// Passes over a row of the source until its result is written.
+// Number of passes over a row of the source until its result is written.
 constexpr int passes_of(NormKind kind) { return kind == NormKind::layer ? 3 : 2; }
 
 // Shift and 1/root of a row. The variance is taken around the mean in a second pass: E[x^2] - mean^2 would cancel.
@@ -131,14 +132,14 @@ void forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in)
   });
 }
 
-// What the gradient of one row reads; x^ = (x - shift) scale.
+// The operands of one row's gradient; x^ = (x - shift) scale.
 template <bool far, class A, class T> struct Row {
   const T *dy, *dsum, *x;
   A shift, scale, inverse_root;
   Ahead<far> ahead;
-  bool nontemporal;  // its gradient
+  bool nontemporal;  // whether its gradient is stored past the caches
 
-  // The next row, in the first and the second of the two passes over this one.
+  // Prefetches the next row, in the first and the second of the two passes over this one.
   ISO_HD void bring_next(int64_t i, int pass) const {
     ahead(x, i, pass, 2);
     ahead(dy, i, pass, 2);
@@ -146,7 +147,7 @@ template <bool far, class A, class T> struct Row {
   }
 };
 
-// dx over n entries of a row.
+// Writes dx for n entries of a row.
 template <bool far, class A, class T>
 ISO_HD void write_gradient(T* __restrict dx, const Row<far, A, T>& row, const T* gain, A mean, A c, A slope,
                            int64_t n) {
@@ -161,13 +162,13 @@ ISO_HD void write_gradient(T* __restrict dx, const Row<far, A, T>& row, const T*
   });
 }
 
-// Where the register that begins at element i of a row has its place in a row of partial sums: the last one, which
-// overlaps the one before it, gets lanes of its own, so that no sum is loaded that was just stored in two parts.
+// Position in a row of partial sums for the register that begins at element i of a row. The last register overlaps the
+// one before it. It gets lanes of its own, so that no sum is loaded that was just stored in two parts.
 template <class A> ISO_HD int64_t place(int64_t i) { return round_up(i, kLanes<A>); }
 
 template <class A> ISO_HD void add_to(A* sum, Vec<A> v) { store_lanes<A>(sum, load_lanes<A>(sum) + v); }
 
-// dx of a row, and the row's contributions to the gradients of gain and bias.
+// Computes dx of a row, and the row's contributions to the gradients of gain and bias.
 template <NormKind K, bool affine, bool far, class A, class T>
 ISO_HD void gradient_row(T* dx, A* dgain, A* dbias, const Row<far, A, T>& row, const T* gain, A c, const Shape<A>& s) {
   constexpr bool centred = K == NormKind::layer;
@@ -189,7 +190,7 @@ ISO_HD void gradient_row(T* dx, A* dgain, A* dbias, const Row<far, A, T>& row, c
   if constexpr (centred) mean = (sums[1] - slope * sums[2]) * s.share;
   write_gradient(dx, row, gain, mean, c, slope, s.entries);
   if (s.entries == s.width) return;
-  // Entries that the partial mean square does not see.
+  // Entries outside of the partial mean square.
   const int64_t k = s.entries;
   Row<far, A, T> rest = row;
   rest.dy += k, rest.x += k;
@@ -244,7 +245,7 @@ void backward(const NormSpec& spec, const NormGradients& out, const NormSaved& i
   }
 }
 
-// f.operator()<kind>() with one of the three formulas: the isometric form is RMSNorm with another divisor.
+// f.operator()<kind>() with one of the three formulas. The isometric form is RMSNorm with another divisor.
 template <class F> void visit_kind(NormKind kind, const F& f) {
   switch (kind) {
     case NormKind::layer:

@@ -15,7 +15,7 @@ namespace {
 const Tensor& elements(const Update& u) { return u.gradient; }
 const Tensor& elements(const Tensor& x) { return x; }
 
-// Items cut into blocks of elements: those of item i are first[i] .. first[i + 1).
+// Items divided into blocks of elements. Item i has the blocks first[i] .. first[i + 1).
 class Blocks {
  public:
   template <class Item> explicit Blocks(std::span<const Item> items) : first_(std::ssize(items) + 1) {
@@ -34,8 +34,8 @@ class Blocks {
   const int64_t* end_;
 };
 
-// Calls body.operator()<T>(item, begin, end, block) for every block; T is the type of the item's elements, [begin, end)
-// those of the block.
+// Calls body.operator()<T>(item, begin, end, block) for every block. T is the type of the item's elements; the block
+// has the elements [begin, end).
 template <class Item, class Body>
 void for_each_block(std::span<const Item> items, const Blocks& blocks, const Body& body) {
   parallel_for(blocks.count(), 1, [&](int64_t first, int64_t last) {
@@ -73,7 +73,7 @@ void update_loop(const Update& u, const Rule& rule, const A* g, const A* w, A* o
 
 template <class T, class Rule> void update_block(const Update& u, const Rule& given, int64_t begin, int64_t end) {
   using A = acc_t<T>;
-  Rule rule = given;  // a local copy: no write of the loop can reach it
+  Rule rule = given;  // a local copy, which the loop's writes cannot change
   if constexpr (std::is_same_v<Rule, rules::Along>) rule.lr *= number_or_1(u.trust);
   const T* g = u.gradient.data<T>() + begin;
   const T* w = u.parameter.data<T>() + begin;
@@ -83,7 +83,7 @@ template <class T, class Rule> void update_block(const Update& u, const Rule& gi
   for (int i = 0; i < Rule::kStates; ++i) state[i] = u.state[i].mutable_data<A>() + begin;
   if constexpr (std::is_same_v<T, A>) {
     update_loop(u, rule, g, w, out, state, end - begin);
-  } else {  // by pieces that stay in the first cache: conversion and rule are vector loops of their own
+  } else {  // in pieces that stay in the first-level cache: conversion and rule are separate vector loops
     constexpr int64_t kPiece = 512;
     A g_piece[kPiece], w_piece[kPiece];
     for (int64_t at = 0; at < end - begin; at += kPiece) {
@@ -97,7 +97,7 @@ template <class T, class Rule> void update_block(const Update& u, const Rule& gi
   }
 }
 
-// In f64 whatever the type: the sum of 16384 squares of floats is exact to about 2^-52, and cannot overflow.
+// In f64 for every type: the sum of 16384 squares of floats is exact to about 2^-52, and cannot overflow.
 template <class T> double squares_of_block(const T* g, int64_t begin, int64_t end) {
   constexpr int kLanes = 16;
   double lane[kLanes] = {};
@@ -116,8 +116,8 @@ template <class T> double squares_of_block(const T* g, int64_t begin, int64_t en
   return lane[0];
 }
 
-// Not in the template: std::visit's table of functions would be one for all instruction sets, and the linker would keep that
-// of the first.
+// Not in the template: all instruction sets would share one table of functions of std::visit, and the linker would keep
+// the first set's.
 void update_all(std::span<const Update> updates) {
   for_each_block(updates, Blocks(updates), []<class T>(const Update& u, int64_t begin, int64_t end, int64_t) {
     std::visit([&](const auto& rule) { update_block<T>(u, rule, begin, end); }, u.rule);

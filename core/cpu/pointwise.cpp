@@ -1,5 +1,5 @@
 // Pointwise CPU kernels: one vector loop per op over contiguous rows of float or double. Rows that are strided or
-// stored as bf16 are brought into a small buffer first, so that every layout runs the same loop.
+// stored as bf16 are first copied to a small buffer, so that every layout runs the same loop.
 #include "core/kernels/pointwise.h"
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-constexpr int64_t kRow = 512;       // elements that a buffer holds: three of them stay in the first-level cache
+constexpr int64_t kRow = 512;       // elements of a buffer: three buffers stay in the first-level cache
 constexpr int64_t kStreamed = 128;  // elements that are computed before they are stored past the caches
 
 template <class A> using Row = A[kRow];
 
-// n <= kRow elements at p, `stride` apart, as contiguous values of the compute type A: p itself where it already is
-// that.
+// n <= kRow elements at p, `stride` apart, as contiguous values of the compute type A. Returns p itself if it already
+// holds them.
 template <class A, class T> const A* load(const T* p, int64_t stride, int64_t n, Row<A>& buffer) {
   if constexpr (std::is_same_v<A, T>)
     if (stride == 1) return p;
@@ -28,7 +28,7 @@ template <class A, class T> const A* load(const T* p, int64_t stride, int64_t n,
   return buffer;
 }
 
-// Where a row of results is computed: in place, or in the buffer for put() to store.
+// Memory for a row of results: in place, or the buffer, which put() stores.
 template <class A, class T> A* room(T* p, int64_t stride, Row<A>& buffer) {
   if constexpr (std::is_same_v<A, T>)
     if (stride == 1) return p;
@@ -40,7 +40,7 @@ template <class A, class T> void put(T* p, int64_t stride, int64_t n, const A* f
   for (int64_t k = 0; k < n; ++k) p[k * stride] = T(from[k]);
 }
 
-// A row function whose results go past the caches: few at a time, so that the next ones are computed meanwhile.
+// Stores a row function's results past the caches, a few at a time, so that the next ones are computed meanwhile.
 template <class A, class B, size_t N, class F>
 void nontemporal_row(const F& row, B* y, std::array<const A*, N> x, int64_t n) {
   alignas(64) B results[kStreamed];
@@ -53,10 +53,11 @@ void nontemporal_row(const F& row, B* y, std::array<const A*, N> x, int64_t n) {
   fence_nontemporal(true);
 }
 
-enum class Bound { arithmetic, memory };  // what a row function waits for
+enum class Bound { arithmetic, memory };  // what limits a row function
 
-// Runs `row(out, inputs, n)` over all elements of out, of type R, with broadcast inputs of type T, any of them by way
-// of a buffer. Out of line: setting up the walk and its buffers costs more than a small contiguous tensor's row.
+// Runs `row(out, inputs, n)` over all elements of out, of type R, with broadcast inputs of type T. Any of them may go
+// through a buffer. Not inlined, because the walk and its buffers cost more to set up than a small contiguous tensor's
+// row.
 template <class T, class R, class F, class... In>
 [[gnu::noinline]] void for_buffered_rows(const F& row, const Tensor& out, const In&... inputs) {
   using A = acc_t<T>;
@@ -81,7 +82,7 @@ template <class T, class R, class F, class... In>
   });
 }
 
-// As for_buffered_rows(), straight where elements lie alike.
+// Like for_buffered_rows(), but without buffers if all elements lie alike.
 template <class T, class R, Bound bound = Bound::arithmetic, class F, class... In>
 void for_rows(const F& row, const Tensor& out, const In&... inputs) {
   constexpr size_t N = sizeof...(In);
@@ -90,7 +91,7 @@ void for_rows(const F& row, const Tensor& out, const In&... inputs) {
       const std::array<const T*, N> from{inputs.template data<T>()...};
       R* to = out.mutable_data<R>();
       bool nontemporal = false;
-      if constexpr (bound == Bound::memory)  // an operand that is overwritten is in a cache
+      if constexpr (bound == Bound::memory)  // an overwritten operand is in a cache
         nontemporal = passes_caches<R>(out, out.numel()) && std::find(from.begin(), from.end(), to) == from.end();
       return parallel_for(element_blocks(out.numel()), [&](int64_t begin, int64_t end) {
         std::array<const T*, N> x = from;
@@ -114,7 +115,7 @@ template <class Op, class A, class B> void binary_row(B* y, const A* a, const A*
   for (int64_t k = 0; k < n; ++k) y[k] = B(Op::f(a[k], b[k]));
 }
 
-// Row functions of a list of ops for compute type A, indexed as the list is.
+// Row functions of a list of ops for compute type A, indexed like the list.
 template <class A, class List> struct Rows;
 template <class A, class... Ops> struct Rows<A, ops::List<Ops...>> {
   static constexpr void (*unary[])(A*, const A*, int64_t, const A*) = {&unary_row<Ops, A>...};

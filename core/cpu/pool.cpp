@@ -1,4 +1,4 @@
-// Pooling: loops over neighbouring channels of a window, some of which stay in the first-level cache.
+// Pooling: loops over adjacent channels of a window, in groups of channels that stay in the first-level cache.
 #include "core/kernels/pool.h"
 
 #include <limits>
@@ -10,9 +10,9 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-constexpr int64_t kChannels = 256;  // at a time
+constexpr int64_t kChannels = 256;  // channels at a time
 
-// f(row, c, n) for the channels [c, c + n) of each of `rows` rows, `work` elements of each read or written.
+// f(row, c, n) for the channels [c, c + n) of each of `rows` rows. `work`: elements per channel that f reads or writes.
 template <class F> void for_channels(const WindowShape& s, int64_t rows, int64_t work, const F& f) {
   parallel_for(rows, rows_of_work(work * s.channels), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
@@ -23,7 +23,7 @@ template <class F> void for_channels(const WindowShape& s, int64_t rows, int64_t
 template <class T>
 void largest(const WindowShape& s, const T* x, int64_t row, int64_t c, int64_t n, T* y, uint8_t* place) {
   using A = acc_t<T>;
-  using Place = std::conditional_t<sizeof(A) == 4, int32_t, int64_t>;  // as wide as A: one loop of vectors
+  using Place = std::conditional_t<sizeof(A) == 4, int32_t, int64_t>;  // as wide as A, for one vector loop
   const Window w(s, row);
   A top[kChannels];
   Place at[kChannels];
@@ -52,7 +52,7 @@ void largest(const WindowShape& s, const T* x, int64_t row, int64_t c, int64_t n
     for (int64_t k = 0; k < n; ++k) place[k] = static_cast<uint8_t>(at[k]);
 }
 
-// sum / count of what add(sum) added up for the channels.
+// out = sum / count for each channel; add(sum) computes the sums.
 template <class T, class F> void summed(int64_t n, acc_t<T> count, T* out, const F& add) {
   using A = acc_t<T>;
   A sum[kChannels];

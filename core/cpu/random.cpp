@@ -1,4 +1,4 @@
-// Random fills. Compiled for the base instruction set alone: without fused multiply-add every machine gets the same
+// Random fills. Compiled only for the base instruction set: without fused multiply-add, every machine gets the same
 // bits.
 #include "core/kernels/random.h"
 
@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kGroup = 2 * kPhiloxLanes;  // elements served by 64 blocks of two parts
 
-// Calls store(first element, count, bits) for groups of up to 128 elements, bits[e] being the 64 bits of element first
-// + e.
+// Calls store(first, count, bits) for groups of up to 128 elements from element `first` on. bits[e] are the 64 bits of
+// element first + e.
 template <class F> void for_groups(int64_t n, Generator state, const F& store) {
   parallel_for(ceil_div(n, kGroup), 32, [&](int64_t begin, int64_t end) {
     alignas(64) uint32_t word[4 * kPhiloxLanes];

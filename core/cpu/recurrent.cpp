@@ -1,4 +1,5 @@
-// What is pointwise in a step of a recurrent layer: one pass over memory, vector loops over some entries of an example.
+// The pointwise part of a recurrent layer's step: one pass over memory, with vector loops over some entries of an
+// example.
 #include "core/kernels/recurrent.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-// f(row) for every example; blocks of some 10 us.
+// f(row) for every example, in blocks of some 10 us.
 template <class F> void for_examples(const Tensor& state, const F& f) {
   parallel_for(state.size(0), std::max<int64_t>(1, 4096 / std::max<int64_t>(1, state.size(1))),
                [&](int64_t begin, int64_t end) {
@@ -18,10 +19,10 @@ template <class F> void for_examples(const Tensor& state, const F& f) {
                });
 }
 
-constexpr int64_t kEntries = 256;  // of a gate: what a step needs of four of them stays in the first-level cache
+constexpr int64_t kEntries = 256;  // entries of a gate: the data of four gates stays in the first-level cache
 template <class A> using Entries = A[kEntries];
 
-// out = f(a + u) for n entries of a gate. A loop for each gate: one for all of them has more numbers at hand than there
+// out = f(a + u) for n entries of a gate. Each gate has its own loop: a single loop would need more values than there
 // are registers.
 template <class A, class T, class F> void gate_entries(Entries<A>& out, const T* a, const T* u, int64_t n, F f) {
 #pragma omp simd
@@ -34,8 +35,8 @@ template <class A, class T> void put(T* to, const Entries<A>& from, int64_t n) {
   for (int64_t k = 0; k < n; ++k) to[k] = T(from[k]);
 }
 
-// m entries of an example; pointers are to the first of them, in rows of gates to that of the first gate, the next
-// gate's is n further. kept: null where nobody wants it.
+// m entries of an example. Pointers point to the first entry; in rows of gates, to the first entry of the first gate,
+// and the next gate's is n further. kept: null if not wanted.
 template <class T> void gru_entries(T* y, acc_t<T>* kept, const T* a, const T* u, const T* h, int64_t n, int64_t m) {
   using A = acc_t<T>;
   alignas(64) Entries<A> r, z, fresh;
@@ -53,7 +54,7 @@ template <class T> void gru_entries(T* y, acc_t<T>* kept, const T* a, const T* u
   std::copy(u_n, u_n + m, kept + 3 * n);
 }
 
-// As gru_entries(). gate: y is o.
+// Like gru_entries(). If `gate`, y is o.
 template <class T>
 void lstm_entries(T* y, T* cell, acc_t<T>* kept, const T* a, const T* u, const T* c, int64_t n, int64_t m, bool gate) {
   using A = acc_t<T>;

@@ -43,10 +43,10 @@ template <ReduceOp K, class A, class T> A reduce_row(const T* x, int64_t n) {
   return lane[0];
 }
 
-template <class T> constexpr int64_t kLine = 64 / sizeof(T);  // elements of a line of the cache
+template <class T> constexpr int64_t kLine = 64 / sizeof(T);  // elements of a cache line
 
-// Reduces `length` rows of `inner` elements into acc[0..n), for columns [c, c + n). Parts of rows that lie far apart
-// are out of sight of the hardware's prefetching.
+// Reduces n columns of `length` rows into acc[0..n); rows are `inner` elements apart. Prefetches by itself, because the
+// hardware does not prefetch parts of rows that are far apart.
 template <ReduceOp K, class A, class T>
 void reduce_columns(A* __restrict acc, const T* __restrict x, int64_t length, int64_t inner, int64_t n) {
   constexpr int64_t ahead = 2;
@@ -84,10 +84,10 @@ void reduce_stage(const From* x, To* out, int64_t outer, int64_t length, int64_t
                });
 }
 
-// Long reductions are cut into blocks whose partial results are combined in order: the cut depends on the shape alone,
-// so the bits do not depend on the number of threads.
+// Long reductions are divided into blocks whose partial results are combined in order. The blocks depend only on the
+// shape, so the bits do not depend on the number of threads.
 template <ReduceOp K> void reduce_kind(ReduceShape s, const Tensor& out, const Tensor& x) {
-  constexpr int64_t kElements = 4096;  // of a block
+  constexpr int64_t kElements = 4096;  // elements of a block
   const int64_t block = std::max<int64_t>(64, kElements / std::max<int64_t>(1, s.inner));
   const int64_t blocks = std::max<int64_t>(1, ceil_div(s.length, block));
   const auto run = [&]<class T>() {
@@ -136,8 +136,8 @@ template <Isa I> void arg_max(ReduceShape s, const Tensor& index, const Tensor& 
   });
 }
 
-// What comes before a part is added to the running sum inside of it, and likewise for parts of parts: an error of
-// 2 kPart + n / kPart^2 roundings rather than n, and the additions that wait for each other are as many as before.
+// The sum of all earlier parts is added to the running sum inside of a part, and likewise for parts of parts. The error
+// is 2 kPart + n / kPart^2 roundings rather than n, with no more dependent additions than before.
 template <Isa I> void cumsum(ReduceShape s, const Tensor& out, const Tensor& x, bool reverse) {
   constexpr int64_t kPart = 64;
   visit_numbers(x.dtype(), "cumsum", [&]<class T>() {
@@ -149,7 +149,7 @@ template <Isa I> void cumsum(ReduceShape s, const Tensor& out, const Tensor& x, 
                    for (int64_t i = begin; i < end; ++i) {
                      const int64_t step = reverse ? -s.inner : s.inner;
                      int64_t at = (i / s.inner * s.length + (reverse ? s.length - 1 : 0)) * s.inner + i % s.inner;
-                     A total = 0, whole = 0;  // of all finished parts of parts, and of finished parts since
+                     A total = 0, whole = 0;  // sums of all finished parts of parts, and of finished parts since
                      for (int64_t k = 0; k < s.length; k += kPart) {
                        if (k % (kPart * kPart) == 0) total += whole, whole = 0;
                        A part = 0;
@@ -164,15 +164,15 @@ template <Isa I> void cumsum(ReduceShape s, const Tensor& out, const Tensor& x, 
   });
 }
 
-// A strip of columns stays in cache between its sums and their subtraction. `out` may be x. Where sums are no finer
-// than the elements (f64), the rounding error of a mean is the same in all elements and would stay their mean, which
-// readers of the stream add up: so what is left of it is taken away once more.
+// A strip of columns stays in cache between its sums and their subtraction. `out` may be x. If sums have the elements'
+// type (f32, f64), the rounding error of a mean is the same in all elements and would remain as their mean, which
+// readers of the residual stream add up. So a second pass subtracts what remains.
 template <Isa I> void recentre(ReduceShape s, const Tensor& out, const Tensor& x) {
   constexpr int64_t kColumns = 128, kUnit = 32;
   visit_floating(x.dtype(), "recentre", [&]<class T>() {
     using A = acc_t<T>;
     constexpr int kPasses = std::is_same_v<A, T> ? 2 : 1;
-    constexpr int64_t kRows = std::is_same_v<A, T> ? 8 : 64;  // that are summed apart: it bounds the rounding error
+    constexpr int64_t kRows = std::is_same_v<A, T> ? 8 : 64;  // rows summed separately, to bound the rounding error
     T* po = out.mutable_data<T>();
     const A divisor = static_cast<A>(s.length);
     const Partition strips = even_blocks(s.inner, kColumns, kUnit);
@@ -207,7 +207,7 @@ template <Isa I> void recentre(ReduceShape s, const Tensor& out, const Tensor& x
 }
 
 template <Isa I> void sum_blocks(const Tensor& out, const Tensor& blocks, int64_t parts, int64_t ranks) {
-  constexpr int64_t kAtOnce = 1024;  // sums that stay in the first cache
+  constexpr int64_t kAtOnce = 1024;  // sums that stay in the first-level cache
   const int64_t block = out.numel();
   visit_all(blocks.dtype(), [&]<class T>() {
     T* const sum = out.mutable_data<T>();

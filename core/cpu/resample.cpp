@@ -1,4 +1,4 @@
-// Images in another size: a row of the result is first made of rows of x, in the cache, and then of its columns.
+// Resizes images. Each row of the result is computed from rows of x first, in the cache, and then from columns.
 #include "core/kernels/resample.h"
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-// Pointers of Taps.
+// The pointers of Taps.
 struct Map {
   explicit Map(const Taps& t)
       : starts(t.starts.data<int64_t>()), ids(t.ids.data<int64_t>()), weights(t.weights.data<double>()) {}
 
-  // Result i, of runs of n elements that begin at x.
+  // Computes result i from runs of n elements that begin at x.
   template <class T> void result(int64_t i, const T* x, int64_t n, T* __restrict to) const {
     int64_t t = starts[i];
     const int64_t end = starts[i + 1];

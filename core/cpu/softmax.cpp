@@ -1,4 +1,4 @@
-// Softmax of rows and its gradient.
+// Softmax by rows, and its gradient.
 #include "core/kernels/softmax.h"
 
 #include <cmath>
@@ -12,12 +12,13 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-// e: room for a row. top: its largest element; returns that of the row behind it, where there is one. The sum of a row is
-// not there at once: meanwhile the next row's largest element is looked for, and while that is not there results are made.
+// e: room for a row. top: the row's largest element. Returns the largest element of the next row, if `next`. The sum of
+// a row has a latency: meanwhile the next row's largest element is computed, and while this is not ready, results are
+// computed.
 template <class A, class T>
 A softmax_row(T* __restrict y, const T* __restrict x, T* e, int64_t n, bool log, bool nontemporal, A top, bool next) {
-  // A row that is stored as it is computed keeps its exponentials; a narrower one would round them, and computes them
-  // again.
+  // If the row is stored in the compute type, it keeps its exponentials. A narrower type would round them, so they are
+  // computed again.
   constexpr bool kStore = std::is_same_v<A, T>;
   const A sum = sum_row<A, 1>(n, [&](int64_t i, auto lanes, Vec<A>* acc) {
     const Vec<A> v = exp_lanes<A>(lanes.load(x + i) - top);
@@ -58,7 +59,7 @@ void softmax_gradient_row(T* __restrict dx, const T* __restrict g, const T* __re
   });
 }
 
-// f(begin, end, n) for blocks of rows of out: n elements each, the elements [begin, end) together.
+// f(begin, end, n) for blocks of rows of out. Rows have n elements; the block has the elements [begin, end).
 template <class F> void for_rows(const Tensor& out, const F& f) {
   if (out.numel() == 0) return;
   const int64_t n = out.size(-1), rows = out.numel() / n;

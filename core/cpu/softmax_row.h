@@ -1,4 +1,4 @@
-// What a softmax makes of a row of scores: its maximum, and exponentials of what lies below it.
+// Parts of a softmax over a row of scores: the row's maximum, and exponentials of differences from it.
 #pragma once
 
 #include <limits>
@@ -9,7 +9,7 @@
 namespace isonorm {
 namespace {
 
-// e^x in each lane, for x <= 0 or NaN; 0 where e^x is below the smallest normal number.
+// e^x in each lane, for x <= 0 or NaN; 0 if e^x is below the smallest normal number.
 template <class A> ISO_HD Vec<A> exp_lanes(Vec<A> x) {
   constexpr A lowest = sizeof(A) == 4 ? A(-87) : A(-708);
   return map_lanes<A>(x, [](A a) {
@@ -18,7 +18,7 @@ template <class A> ISO_HD Vec<A> exp_lanes(Vec<A> x) {
   });
 }
 
-// Largest of n values, -inf of none; a NaN may be passed over.
+// Largest of n values, -inf if n is 0. A NaN may be missed.
 template <class A, class T> ISO_HD A row_max(const T* x, int64_t n) {
   constexpr int64_t w = kLanes<A>;
   const Vec<A> lowest = splat<A>(-std::numeric_limits<A>::infinity());

@@ -7,8 +7,9 @@
 namespace isonorm {
 namespace {
 
-// Calls row(offsets, length) for runs along the innermost dimension that cover all elements; offsets[n] is where tensor
-// n's run begins, in elements, and it goes on with loop.inner(n). Runs in parallel over fixed blocks of elements.
+// Calls row(offsets, length) for runs along the innermost dimension that together cover all elements. offsets[n] is the
+// first element of tensor n's run, whose elements are loop.inner(n) apart. Runs in parallel over fixed blocks of
+// elements.
 template <int N, class Row> void for_each_row(const Loop<N>& loop, const Partition& blocks, const Row& row) {
   const int last = loop.rank - 1;
   parallel_for(blocks, [&](int64_t begin, int64_t end) {
@@ -23,7 +24,7 @@ template <int N, class Row> void for_each_row(const Loop<N>& loop, const Partiti
       const int64_t length = std::min(end - i, loop.size[last] - index[last]);
       row(at, length);
       i += length;
-      // The next run starts where the innermost index is 0 again.
+      // The next run starts at innermost index 0.
       for (int n = 0; n < N; ++n) at[n] -= index[last] * loop.stride[n][last];
       index[last] = 0;
       for (int d = last - 1; d >= 0; --d) {
@@ -36,7 +37,7 @@ template <int N, class Row> void for_each_row(const Loop<N>& loop, const Partiti
   });
 }
 
-// Blocks of a pointwise loop over n elements: some 10 us of work, and whole lines of the caches.
+// Blocks of a pointwise loop over n elements: some 10 us of work, and whole cache lines.
 inline Partition element_blocks(int64_t n) { return even_blocks(n, 16384, 512); }
 
 }  // namespace

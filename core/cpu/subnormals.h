@@ -1,4 +1,4 @@
-// Subnormal numbers, below 1.2e-38 in f32, in kernels that multiply and add.
+// Subnormal numbers (below 1.2e-38 in f32) in kernels that multiply and add.
 #pragma once
 
 #include <type_traits>
@@ -6,9 +6,10 @@
 namespace isonorm {
 namespace {
 
-// While it lives, subnormal numbers of f32 count as 0 in this thread, as operands and as results. Each would cost the
-// processor a hundred cycles. A product with a subnormal number is lost in a sum unless the whole sum is as small. It
-// does nothing for f64 (T = double): trainings have no numbers below 1e-308, and conversions compute exactly with them.
+// While it lives, subnormal f32 numbers count as 0 in this thread, as operands and as results. Each of them would cost
+// the processor a hundred cycles. In a sum, a product with a subnormal number is lost anyway unless the whole sum is as
+// small. Does nothing for f64 (T = double): trainings have no numbers below 1e-308, and conversions compute exactly
+// with them.
 template <class T> class FlushSubnormals {
  public:
 #ifdef __x86_64__

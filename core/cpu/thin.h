@@ -1,5 +1,6 @@
 // Products c = from + a b of f32 or f64 with few rows or few columns. With few rows, packing b does not pay: it costs
-// as much as some ten rows of the product. With few columns, gemm()'s registers, which hold columns, are not filled.
+// as much as some ten rows of the product. With few columns, the registers of gemm(), which hold columns, are not
+// filled.
 #pragma once
 
 #include "core/cpu/few_rows.h"
@@ -36,7 +37,7 @@ template <class T> void few_rows_of_matrix(const Gemm<T>& g) {
 }
 
 // Computes the product if b has few columns: c^T = b^T a^T has few rows. If the elements of a row of a are adjacent,
-// a^T lies in memory like a weight, and gemm() packs it.
+// a^T has the layout of a weight, and gemm() packs it.
 template <class T> void few_columns_by_rows(const Gemm<T>& g) {
   const Workspace<T> memory(g.n * g.m);
   const T* const y = memory.data();

@@ -1,5 +1,5 @@
-// Products of small matrices that lie in cache: c = from + alpha a b. A block of c stays in registers while lines of b
-// meet broadcast elements of a. No packing in the call and no threads: gemm.h adds both for large matrices.
+// Products of small matrices in cache: c = from + alpha a b. A block of c stays in registers while lines of b are
+// multiplied by broadcast elements of a. It neither packs nor uses threads; gemm.h adds both for large matrices.
 #pragma once
 
 #include <algorithm>
@@ -11,21 +11,21 @@
 namespace isonorm {
 namespace {
 
-constexpr int kPanelVectors = kTarget == Isa::avx512 ? 4 : 2;    // registers that one line of a block of c has
-constexpr int kBlockVectors = kTarget == Isa::avx512 ? 24 : 12;  // registers that the block has
+constexpr int kPanelVectors = kTarget == Isa::avx512 ? 4 : 2;    // registers in one line of a block of c
+constexpr int kBlockVectors = kTarget == Isa::avx512 ? 24 : 12;  // registers in the block
 template <class T> constexpr int64_t kPanel = kPanelVectors* kLanes<T>;
 
 template <class T> int64_t whole_lanes(int64_t n) { return round_up(n, kLanes<T>); }
 
-// A matrix [depth, width], width a multiple of the lanes, stored panel by panel of kPanel columns, so that lines of a
-// panel are adjacent.
+// A matrix [depth, width], stored panel by panel of kPanel columns, so that lines of a panel are adjacent. width is a
+// multiple of the lanes.
 template <class T> struct Panels {
   T* p;
   int64_t depth, width;
   int64_t panel_width(int64_t column) const { return std::min(kPanel<T>, width - column); }
   T* at(int64_t row, int64_t column) const {
     return p + column * depth + row * panel_width(column);
-  }  // column: of a panel's begin
+  }  // `column` must begin a panel
   int64_t size() const { return depth * width; }
 };
 
@@ -37,7 +37,7 @@ template <class T> struct Unpacked {
   const T* at(int64_t row, int64_t column) const { return p + row * step + column; }
 };
 
-// The rows of x [depth, n], `step` apart, with zeros behind column n. x is of T, or of bf16 for T f32.
+// Packs the rows of x [depth, n], `step` apart, with zeros after column n. x has type T, or bf16 if T is float.
 template <class T, class S> void pack(const Panels<T>& to, const S* x, int64_t step, int64_t n) {
   constexpr int64_t lanes = kLanes<T>;
   for (int64_t c = 0; c < to.width; c += kPanel<T>) {
@@ -56,7 +56,8 @@ template <class T, class S> void pack(const Panels<T>& to, const S* x, int64_t s
   }
 }
 
-// Lanes chosen from a (0 to N - 1) and b (N on) in all their quads alike: I0 to I3, of which 4 to 7 mean b's quad.
+// Shuffles lanes in the same way in all quads: I0 to I3 select lanes 0 to 3 of a's quad or, as 4 to 7, of b's. N lanes
+// each.
 template <int I0, int I1, int I2, int I3, int N, class V> V shuffle_quads(V a, V b) {
   return [&]<int... I>(std::integer_sequence<int, I...>) {
     constexpr int from[4] = {I0, I1, I2, I3};
@@ -95,8 +96,8 @@ template <int N, class T, class S> void transpose_block(T* to, int64_t line, con
   store(3, shuffle_quads<2, 3, 6, 7, N>(ef, gh));
 }
 
-// The transpose of x [n, depth]; its last column again behind column n. Lines of a panel can lie so that they share the
-// sets of the first-level cache: a register is stored where its elements were gathered, not a quad of it at a time.
+// Packs the transpose of x [n, depth]. Columns after n repeat the last one. Lines of a panel may share the sets of the
+// first-level cache, so a register is stored as soon as its elements are gathered, not a quad at a time.
 template <class T, class S> void pack_transposed(const Panels<T>& to, const S* x, int64_t step, int64_t n) {
   constexpr int lanes = kLanes<T>;
   for (int64_t c = 0; c < to.width; c += kPanel<T>) {
@@ -107,7 +108,7 @@ template <class T, class S> void pack_transposed(const Panels<T>& to, const S* x
       for (int i = 0; i < lanes; ++i) rows[i] = x + std::min(c + j + i, n - 1) * step;
       int64_t r = 0;
       if constexpr (lanes >= 4)
-        for (; to.depth >= 4 && r < to.depth; r += 4) {  // the last four elements may be seen twice
+        for (; to.depth >= 4 && r < to.depth; r += 4) {  // the last four elements may be packed twice
           const int64_t at = std::min(r, to.depth - 4);
           transpose_block<lanes>(column + at * w, w, rows, at);
         }
@@ -123,23 +124,23 @@ template <int N, class F> ISO_HD void unroll(const F& f) {
   (std::make_integer_sequence<int, N>{});
 }
 
-// Element (r, i) of a lies at p[r row + i column].
+// Element (r, i) of a is p[r row + i column].
 template <class T> struct Strided {
   const T* p;
   int64_t row, column;
 };
 
-// Rows that a product is added to, `step` apart: 0 where all are the same one, as a bias. Null: nothing is added.
+// Rows that are added to a product, `step` apart; 0 if it is one row for all, such as a bias. Null: nothing is added.
 template <class T> struct From {
   const T* p = nullptr;
   int64_t step = 0;
   From at(int64_t row, int64_t column) const { return {p ? p + row * step + column : nullptr, step}; }
 };
 
-// Multiply-adds that take some 5 us: fewer are not worth a second thread.
+// Multiply-adds that take some 5 us: fewer do not pay for a second thread.
 constexpr int64_t kWorthSharing = 1 << 18;
 
-// What a block of a product does beside its sums. Here: c is on its way into the first-level cache while they are made.
+// An action that each block of a product runs together with its sums. This one prefetches c to the first-level cache.
 struct BringResult {
   template <class T> void operator()(const T* c, int64_t c_step, int rows, int n) const {
     for (int m = 0; m < rows; ++m)
@@ -147,8 +148,8 @@ struct BringResult {
   }
 };
 
-// One block: M rows of V registers of c, rows `c_step` apart; lines of b, `b_step` apart, and columns of a meet `depth`
-// times.
+// One block of c: M rows of V registers, `c_step` apart. Sums over `depth` lines of b, `b_step` apart, and columns of
+// a.
 template <int M, int V, class T, class Aside>
 void product_block(int64_t depth, T alpha, Strided<T> a, const T* b, int64_t b_step, T* c, int64_t c_step, From<T> from,
                    Aside& aside) {
@@ -176,10 +177,10 @@ void product_block(int64_t depth, T alpha, Strided<T> a, const T* b, int64_t b_s
   });
 }
 
-// The most rows of a block, of so many registers each.
+// The most rows of a block with `vectors` registers per row.
 constexpr int block_rows(int vectors) { return std::min(kBlockVectors / vectors, 12); }
 
-// All rows, in blocks as equal as can be: one of a row or two would wait for its own sums.
+// All rows, in blocks of about equal size, because a block of one or two rows would wait for its own sums.
 template <int V, class T, class Aside>
 void product_rows(int64_t rows, int64_t depth, T alpha, Strided<T> a, const T* b, int64_t b_step, T* c, int64_t c_step,
                   From<T> from, Aside& aside) {

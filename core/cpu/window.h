@@ -1,4 +1,4 @@
-// Walks over windows of images, for the CPU's kernels.
+// Loops over windows of images, for the CPU's kernels.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace isonorm {
 namespace {
 
-// Where window `row` lies: its image and the pixel of its first place, which may be padding; the places [h0, h1) x
+// Window number `row`: its image and the pixel (y, x) of its first place, which may be padding. The places [h0, h1) x
 // [w0, w1) are inside the image.
 struct Window {
   int64_t image, y, x, h0, h1, w0, w1;
@@ -22,22 +22,22 @@ struct Window {
                           w = kernels::places_between(x, s.kernel_w, s.dilation_w, 0, s.width);
     h0 = h.begin, h1 = h.end, w0 = w.begin, w1 = w.end;
   }
-  // Of its place (i, j), inside the image.
+  // Number of the pixel at place (i, j), which is inside the image.
   int64_t pixel(const kernels::WindowShape& s, int64_t i, int64_t j) const {
     return (image * s.height + y + i * s.dilation_h) * s.width + x + j * s.dilation_w;
   }
 };
 
-// How many places of window `row` a mean divides by.
+// The number of places of window `row` that a mean divides by.
 inline int64_t counted_places(const kernels::WindowShape& s, int64_t row) {
   const Window w(s, row);
   return s.counted(w.y, w.x);
 }
 
-// f(row, place) for the windows that pixel number p of the images is in, in the order of its places in them.
+// f(row, place) for all windows that contain pixel number p of the images, in the order of p's place in them.
 template <class F> void for_windows_of(const kernels::WindowShape& s, int64_t p, const F& f) {
   const int64_t image = p / (s.height * s.width), y = p / s.width % s.height + s.pad_h, x = p % s.width + s.pad_w;
-  // The windows that begin at most `reach` before it, and have a place there.
+  // The first window whose extent reaches the pixel. A dilated window may have no place at the pixel all the same.
   const auto first = [](int64_t at, int64_t reach, int64_t stride) {
     return at < reach ? 0 : (at - reach) / stride + 1;
   };
@@ -51,7 +51,7 @@ template <class F> void for_windows_of(const kernels::WindowShape& s, int64_t p,
   }
 }
 
-// Rows of `length` elements that make some 10 us of work.
+// Number of rows of `length` elements that make some 10 us of work.
 inline int64_t rows_of_work(int64_t length) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, length)); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Scratch memory of one call of a kernel.
+// Scratch memory for one call of a kernel.
 #pragma once
 
 #include "core/memory/allocator.h"
@@ -6,7 +6,7 @@
 namespace isonorm {
 namespace {
 
-// n elements from the tensors' allocator, which keeps them for the next call.
+// n elements from the allocator of tensors, which keeps the memory for the next call.
 template <class T> class Workspace {
  public:
   explicit Workspace(int64_t n)

@@ -1,5 +1,5 @@
-// Random values of each distribution from the bits of one element, computed in f64 and rounded once: the same bits on
-// every device. Whatever compiles this for results must not contract products into fused multiply-adds.
+// Random values of each distribution, from the bits of one element, computed in f64 and rounded once: the same bits on
+// every device. Code that generates results must be compiled without contraction of products into fused multiply-adds.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,8 @@ template <class T> T previous(double hi) {
   if constexpr (std::is_same_v<T, bf16>) {
     bf16 t = static_cast<float>(hi);
     if (static_cast<double>(t) < hi) return t;
-    // One step down: towards 0 the bits count down, away from it up; below 0 comes the smallest negative number.
+    // One step down: decrements the bits of positive numbers and increments them for negative ones; below 0 is the
+    // smallest negative number.
     t.bits = static_cast<uint16_t>(hi > 0 ? t.bits - 1 : hi < 0 ? t.bits + 1 : 0x8001);
     return t;
   } else {
@@ -27,7 +28,7 @@ template <class T> T previous(double hi) {
   }
 }
 
-// lo + (hi - lo) u, kept below hi where rounding would reach it.
+// lo + (hi - lo) u, kept below hi if rounding would reach it.
 template <class T> struct Uniform {
   double lo, hi;
   T top;
@@ -45,7 +46,7 @@ template <class T> struct Exponential {
   }
 };
 
-// 1 where u < p, else 0.
+// 1 if u < p, else 0.
 template <class T> struct Bernoulli {
   double p;
   ISO_HD T operator()(uint64_t bits) const { return static_cast<T>(unit_interval(bits) < p ? 1 : 0); }
@@ -73,13 +74,13 @@ template <class T> struct Normal {
   ISO_HD T operator()(double z) const { return static_cast<T>(static_cast<acc_t<T>>(mean + deviation * z)); }
 };
 
-// Of element e: the first normal number inside [lo, hi] of the pairs in block e of subsequences 0, 1, 2, ..., rounded
+// Element e: the first normal number inside [lo, hi] among the pairs in block e of subsequences 0, 1, 2, ..., rounded
 // to the nearest value of T inside.
 template <class T> struct TruncatedNormal {
   double mean, deviation, lo, hi;
-  double low, high;  // the outermost values of T inside: rounding does not lead out of the interval
+  double low, high;  // least and largest T inside: rounding must not leave the interval
 
-  // Throws where no T is inside.
+  // Throws if no T is inside.
   TruncatedNormal(double mean, double deviation, double lo, double hi)
       : mean(mean), deviation(deviation), lo(lo), hi(hi) {
     constexpr double inf = std::numeric_limits<double>::infinity();
@@ -100,7 +101,7 @@ template <class T> struct TruncatedNormal {
   }
 };
 
-// x / (1 - p) where the 32 bits are >= p 2^32, else 0; computed in A.
+// x / (1 - p) if the 32 bits are >= p 2^32, else 0. Computed in A.
 template <class A> struct Dropout {
   uint32_t threshold;
   A scale;

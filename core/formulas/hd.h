@@ -1,6 +1,6 @@
-// ISO_HD, the project's only macro: a scalar function that kernels of every instruction set and of CUDA compile into
-// themselves. Always inlined on the host, so that one copy compiled for AVX-512 can never be linked into code for an
-// older machine.
+// ISO_HD, the project's only macro, marks a scalar function that is compiled into the kernels of every instruction set
+// and of CUDA. It is always inlined on the host, so that a copy compiled for AVX-512 can never be linked into code for
+// an older machine.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,4 +1,4 @@
-// NormSpec: which normalization of the last dimension is meant, with the two numbers that its formula leaves open.
+// NormSpec: the kind of normalization of the last dimension, and the two parameters of its formula.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ enum class NormKind : uint8_t { none, layer, rms, crms, crms_isometric };
 struct NormSpec {
   NormKind kind = NormKind::layer;
   double eps = 1e-5;  // inside the root
-  double p = 1;       // rms only: the leading share of the entries that the mean square is taken over (partial RMSNorm)
+  double p = 1;       // rms only: the mean square is taken over this leading share of the entries (partial RMSNorm)
 };
 
 constexpr const char* name_of(NormKind kind) {
@@ -35,11 +35,11 @@ constexpr const char* name_of(NormKind kind) {
   return "?";
 }
 
-// How many leading entries of a row of `width` are averaged: ceil(p width), at least 1 (Zhang & Sennrich, 1910.07467).
-// p is meant as the decimal number whose nearest double it is, or whose nearest float: 0.07 of 100 are 7 entries,
-// though the product is 7.000000000000001. With u = 2^-53 (float: 2^-24) the half unit that p was rounded by, and 2^-53
-// that of the product, a decimal share of exactly k entries gives a product within k (u + 2^-53), to first order;
-// doubled for the rest.
+// Number of leading entries of a row of `width` that are averaged: ceil(p width), at least 1 (Zhang & Sennrich,
+// 1910.07467). p is taken as the decimal number that was rounded to this double or float: 0.07 of 100 means 7 entries,
+// though the product is 7.000000000000001. Rounding changes p by at most u = 2^-53 (float: 2^-24), relative, and the
+// product by 2^-53. So if the decimal share is exactly k entries, the product is within k (u + 2^-53) of k, to first
+// order. The tolerance is twice that, to cover higher orders.
 inline int64_t norm_entries(const NormSpec& spec, int64_t width) {
   if (spec.p == 1) return width;
   const double product = spec.p * static_cast<double>(width), whole = std::round(product);
@@ -48,7 +48,7 @@ inline int64_t norm_entries(const NormSpec& spec, int64_t width) {
   return std::clamp<int64_t>(static_cast<int64_t>(meant ? whole : std::ceil(product)), 1, std::max<int64_t>(1, width));
 }
 
-// What their sum of squares is divided by: one more for the compressed rows, whose dropped entry counts too
+// The divisor of their sum of squares. It is one more for compressed rows, whose dropped entry counts, too
 // (2305.14858).
 inline int64_t norm_divisor(const NormSpec& spec, int64_t width) {
   const bool compressed = spec.kind == NormKind::crms || spec.kind == NormKind::crms_isometric;

@@ -1,4 +1,4 @@
-// The pointwise ops of two tensors: those of core/formulas/pointwise.h, which lists them.
+// The pointwise ops of two tensors. core/formulas/pointwise.h lists them.
 #pragma once
 
 #include <cmath>
@@ -38,12 +38,12 @@ struct Pow {
   static constexpr const char* name = "pow";
   template <class T> ISO_HD static T f(T a, T b) {
     if constexpr (std::is_integral_v<T>)
-      return T(0);  // pow() takes none
+      return T(0);  // pow() takes no integers
     else
       return std::pow(a, b);
   }
 };
-struct Remainder {  // a - b floor(a/b): the sign of b; by 0 NaN, of integers 0
+struct Remainder {  // a - b floor(a/b), with the sign of b. By 0: NaN, for integers 0
   static constexpr const char* name = "remainder";
   template <class T> ISO_HD static T f(T a, T b) {
     T r;
@@ -55,7 +55,7 @@ struct Remainder {  // a - b floor(a/b): the sign of b; by 0 NaN, of integers 0
   }
 };
 
-// Comparisons give u8: 1 where true.
+// Comparisons give u8: 1 if true, else 0.
 
 struct Eq {
   static constexpr const char* name = "eq";

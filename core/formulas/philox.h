@@ -1,5 +1,5 @@
-// Philox4x32-10: a keyed mixing of 128 bits. Random numbers are the images of consecutive counters, so any element of
-// any fill can be computed alone, by any thread of any device.
+// Philox4x32-10: a keyed mixing of 128 bits. Random numbers are the images of consecutive counters, so any thread of
+// any device can compute any element of any fill on its own.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct PhiloxBlock {
 
 inline constexpr int kPhiloxRounds = 10;
 
-// The key of a round; from one to the next it is moved by the Weyl sequences of the golden ratio and of sqrt(3) - 1.
+// The key of a round. From round to round it advances by the Weyl sequences of the golden ratio and of sqrt(3) - 1.
 struct PhiloxKey {
   uint32_t low, high;
   ISO_HD explicit PhiloxKey(uint64_t seed)
@@ -46,8 +46,8 @@ ISO_HD PhiloxBlock philox(uint64_t seed, uint64_t counter, uint64_t subsequence 
   return b;
 }
 
-// Which block and which part of it element e of a fill takes, where a block serves `parts` elements: runs of 64
-// elements take the same part of 64 consecutive blocks, so that vector code stores what it computes side by side.
+// The block and the part of the block for element e of a fill in which a block serves `parts` elements. Runs of 64
+// elements take the same part of 64 consecutive blocks, so that vector code stores its results side by side.
 inline constexpr int64_t kPhiloxLanes = 64;
 struct PhiloxPlace {
   uint64_t block;
@@ -57,14 +57,14 @@ ISO_HD PhiloxPlace philox_place(int64_t e, int parts) {
   const int64_t run = e / kPhiloxLanes;
   return {static_cast<uint64_t>(run / parts * kPhiloxLanes + e % kPhiloxLanes), static_cast<int>(run % parts)};
 }
-// Blocks that a fill of n elements takes.
+// Number of blocks for a fill of n elements.
 inline uint64_t philox_blocks(int64_t n, int parts) {
   const int64_t group = kPhiloxLanes * parts;
   return static_cast<uint64_t>(n / group + (n % group != 0)) * kPhiloxLanes;
 }
 
-// floor(range b / 2^64), a number in [0, range) from 64 random bits: each value is hit within one part in 2^64 / range
-// equally often.
+// floor(range b / 2^64), a number in [0, range) from 64 random bits. The probabilities of the values are equal to
+// within one part in 2^64 / range.
 ISO_HD uint64_t below(uint64_t range, uint64_t b) {
   return static_cast<uint64_t>((static_cast<unsigned __int128>(range) * b) >> 64);
 }

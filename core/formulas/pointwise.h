@@ -1,5 +1,6 @@
-// Every pointwise op, once: value f, derivative df, what df reads, where a gradient check may sample. CPU loops, CUDA
-// kernels, derivatives, tests and the table in docs/ops.md all follow from these structs and the lists at the end.
+// Every pointwise op, defined once: value f, derivative df, the tensor that df reads, and the interval in which a
+// gradient check may sample. CPU loops, CUDA kernels, derivatives, tests and the table in docs/ops.md all follow from
+// these structs and the lists at the end.
 #pragma once
 
 #include <cmath>
@@ -10,14 +11,14 @@
 
 namespace isonorm::ops {
 
-// What the derivative of a unary op reads.
+// The tensor that the derivative of a unary op reads.
 enum class Saves { nothing, input, output };
 
-// Unary ops: f(x) or f(x, p) or f(x, p, q) with numbers p, q; df(saved, numbers...) is dy/dx.
+// Unary ops: f(x) or f(x, p) or f(x, p, q) with numbers p, q. df(saved, numbers...) is dy/dx.
 //
-// gate: the op is made of pieces on which df is constant. If df is 0, on a flat piece or at a kink, no gradient passes: dx
-// is 0 even if dy is infinite or NaN. Every op of the library that chooses does so (tests: "a closed branch passes
-// nothing"). A smooth op whose df happens to be 0 multiplies: 0 times an infinite dy is NaN.
+// gate: the op consists of pieces on which df is constant. If df is 0, on a flat piece or at a kink, no gradient
+// passes: dx is 0 even if dy is infinite or NaN. All ops of the library that select do this (tests: "a closed branch
+// passes nothing"). A smooth op whose df happens to be 0 multiplies: 0 times an infinite dy is NaN.
 
 struct Neg {
   static constexpr const char* name = "neg";
@@ -335,7 +336,7 @@ struct NumberDiv {
   static constexpr Saves saves = Saves::input;
   static constexpr double lo = 0.4, hi = 3;
   template <class T> ISO_HD static T f(T x, T p) { return p / x; }
-  template <class T> ISO_HD static T df(T x, T p) { return -(p / x) / x; }  // x x may be 0
+  template <class T> ISO_HD static T df(T x, T p) { return -(p / x) / x; }  // x * x may be 0
 };
 
 template <class... Ops> struct List { static constexpr int size = sizeof...(Ops); };
@@ -346,7 +347,7 @@ using Unary = List<Neg, Abs, Sign, Floor, Ceil, Round, Exp, Exp2, Expm1, Log, Lo
 using Binary = List<Add, Sub, Mul, Div, Minimum, Maximum, Pow, Remainder>;
 using Comparison = List<Eq, Ne, Lt, Le, Gt, Ge, LogicalAnd, LogicalOr>;
 
-// Position of Op in a list: how kernel tables are indexed.
+// Position of Op in a list, the index in kernel tables.
 template <class Op, class... Ops> constexpr int index_in(List<Ops...>) {
   constexpr bool same[] = {std::is_same_v<Op, Ops>...};
   for (int i = 0; i < static_cast<int>(sizeof...(Ops)); ++i)
@@ -354,7 +355,7 @@ template <class Op, class... Ops> constexpr int index_in(List<Ops...>) {
   return -1;
 }
 
-// f and df of a unary op for numbers held in an array, as many as the op takes.
+// f and df of a unary op whose numbers are in an array.
 template <class Op, class T> ISO_HD T value(T x, const T* p) {
   if constexpr (requires { Op::f(x, x, x); })
     return Op::f(x, p[0], p[1]);
@@ -376,7 +377,7 @@ template <class Op, class T> ISO_HD bool closes([[maybe_unused]] const T* p) {
   if constexpr (std::is_same_v<Op, PowNumber>) return p[0] == 0;
   return requires { Op::gate; };
 }
-// The gradient by x from that by y.
+// The gradient with respect to x from the gradient g with respect to y.
 template <class Op, class T> ISO_HD T gradient(T g, T saved, const T* p) {
   const T slope = derivative<Op>(saved, p);
   return closes<Op>(p) && slope == 0 ? T(0) : g * slope;

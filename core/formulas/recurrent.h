@@ -1,13 +1,13 @@
-// One entry of the state of a GRU (Cho et al., 1406.1078, with PyTorch's place of the reset gate) and of an LSTM
-// (Hochreiter & Schmidhuber, 1997, with Gers' forget gate) behind a step, and its derivatives: once for the CPU and for
+// The new state of a GRU (Cho et al., 1406.1078, with the reset gate where PyTorch has it) and of an LSTM (Hochreiter &
+// Schmidhuber, 1997, with Gers' forget gate) after one step, for one entry, and its derivatives. Shared by the CPU and
 // CUDA.
 //
 //   GRU    r = sigmoid(a_r + u_r), z = sigmoid(a_z + u_z), n = tanh(a_n + r u_n);  h' = n + z (h - n)
 //   LSTM   i, f, o = sigmoid(a + u), g = tanh(a_g + u_g);  c' = f c + i g;         h' = o tanh(c')
 //
-// a: what the input says, u: what the state says. Pointers of derivatives are to the entry itself, in rows of gates to
-// that of the first gate; the next gate's is `n` further, the width of the state. Computed in acc_t<T>, each result
-// rounded once; what the forward kept is of acc_t<T>.
+// a comes from the input, u from the state. Pointers to gradients point to the entry itself. In rows of gates they
+// point to the entry of the first gate; the next gate's entry is `n`, the width of the state, further. Computed in
+// acc_t<T>, each result rounded once. The values kept by the forward are acc_t<T>.
 #pragma once
 
 #include "core/dtype.h"
@@ -19,7 +19,7 @@ namespace isonorm::formulas {
 template <class A> ISO_HD A gru_fresh(A a_n, A r, A u_n) { return math::tanh(a_n + r * u_n); }
 template <class A> ISO_HD A gru_state(A z, A fresh, A h) { return fresh + z * (h - fresh); }
 
-// From dy, the derivative by h', and kept = r, z, n, u_n: those by a, u and h.
+// Gradients of a, u and h from dy, the gradient of h', and kept = r, z, n, u_n.
 template <class T>
 ISO_HD void gru_gradients(T* da, T* du, T* dh, const T* dy, const acc_t<T>* kept, const T* h, int64_t n) {
   using A = acc_t<T>;
@@ -37,8 +37,8 @@ ISO_HD void gru_gradients(T* da, T* du, T* dh, const T* dy, const acc_t<T>* kept
 
 template <class A> ISO_HD A lstm_cell(A i, A f, A g, A c) { return f * c + i * g; }
 
-// From dy and dcell, the derivatives by h' (by o where kGate) and c', and kept = i, f, g, o and, but where
-// kGate, tanh(c'): those by the gates (by a and u alike) and by c.
+// Gradients of the gates (the same for a and u) and of c. dy: gradient of h', or of o if kGate. dcell: gradient of c'.
+// kept: i, f, g, o and, unless kGate, tanh(c').
 template <bool kGate, class T>
 ISO_HD void lstm_gradients(T* dgates, T* dc, const T* dy, const T* dcell, const acc_t<T>* kept, const T* c, int64_t n) {
   using A = acc_t<T>;

@@ -1,7 +1,7 @@
-// Every element-wise optimizer step: one struct a rule, compiled into the one loop over memory
-// (core/cpu/optimizer.cpp). step(x, g, s) gives the new value of a weight: x = keep w is the weight after decoupled
-// decay, g = gradient_scale gradient + l2 w, s[0], s[1], ... the weight's state, changed in place. A rule that does not
-// write leaves the weight.
+// Every element-wise optimizer step: one struct per rule, compiled into the one loop over memory
+// (core/cpu/optimizer.cpp). step(x, g, s) returns the new value of a weight. x = keep w is the weight after decoupled
+// decay, g = gradient_scale gradient + l2 w, and s[0], s[1], ... is the weight's state, changed in place. A rule with
+// kWrites = false leaves the weight unchanged.
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,7 @@ template <class A> struct State {
   ISO_HD A& operator[](int i) const { return tensors[i][k]; }
 };
 
-// NaN stays, so that a broken gradient is seen.
+// NaN stays NaN, so that a broken gradient is noticed.
 template <class A> ISO_HD A sign_of(A x) { return x > 0 ? A(1) : x < 0 ? A(-1) : x; }
 
 struct Sgd {
@@ -47,7 +47,7 @@ struct Sign {
   template <class A> ISO_HD A step(A x, A g, State<A>) const { return x - A(lr) * sign_of(g); }
 };
 
-// c = m + (1 - beta1) (g - m);  m += (1 - beta2) (g - m);  w = x - lr sign(c). Signum where beta1 = beta2.
+// c = m + (1 - beta1) (g - m);  m += (1 - beta2) (g - m);  w = x - lr sign(c). Signum if beta1 = beta2.
 struct Lion {
   static constexpr int kStates = 1;
   static constexpr bool kWrites = true;
@@ -90,7 +90,7 @@ template <bool kCentered, bool kMomentum> struct Rmsprop {
     if constexpr (kCentered) {
       const A a = s[1] = s[1] + A(1 - alpha) * (g - s[1]);
       v = v - a * a;
-      v = v < 0 ? A(0) : v;  // rounding, where the gradient hardly changes
+      v = v < 0 ? A(0) : v;  // may be negative by rounding if the gradient hardly changes
     }
     const A d = g / (std::sqrt(v) + A(eps));
     if constexpr (!kMomentum) return x - A(lr) * d;
@@ -110,7 +110,7 @@ struct Adagrad {
   }
 };
 
-// s[0] += rest (g - s[0]): a running mean; the weight stays.
+// s[0] += rest (g - s[0]): a running mean. The weight is unchanged.
 struct Average {
   static constexpr int kStates = 1;
   static constexpr bool kWrites = false;
@@ -121,7 +121,7 @@ struct Average {
   }
 };
 
-// s[2] = Adam's step + weight_decay x, state s[0], s[1] as Adam's; the weight stays.
+// s[2] = Adam's step + weight_decay x; s[0], s[1] are Adam's state. The weight is unchanged.
 struct LambDirection {
   static constexpr int kStates = 3;
   static constexpr bool kWrites = false;
@@ -133,7 +133,7 @@ struct LambDirection {
   }
 };
 
-// w = x - lr s[0]: along a direction that was computed before.
+// w = x - lr s[0]: a step along a direction computed before.
 struct Along {
   static constexpr int kStates = 1;
   static constexpr bool kWrites = true;

@@ -1,5 +1,5 @@
-// The tensors in the arguments of a kernel: what a profile counts, what is checked to lie on one device, and what a
-// test carries from a device to the host and back.
+// Visits the tensors in the arguments of a kernel. A profile counts them, a check tests that they are on one device,
+// and a test copies them from a device to the host and back.
 #pragma once
 
 #include <span>
@@ -10,13 +10,13 @@
 
 namespace isonorm {
 
-// A struct of tensors lists them once: static auto tensors(auto& s) { return std::tie(s.a, s.b); }
+// A struct of tensors lists them in one place: static auto tensors(auto& s) { return std::tie(s.a, s.b); }
 template <class S>
 concept HoldsTensors = requires(S& s) {
   std::remove_const_t<S>::tensors(s);
 };
 
-// Calls f for every tensor that an argument has, undefined ones too: none for numbers and sizes.
+// Calls f for every tensor in an argument, including undefined ones. Numbers and sizes have none.
 template <class F> void each_tensor(F&& f, const Tensor& t) { f(t); }
 template <class F, class T> void each_tensor(F&& f, const T& argument) {
   if constexpr (HoldsTensors<const T>)
@@ -26,7 +26,7 @@ template <class F, class T> void each_tensor(F&& f, std::span<const T> list) {
   for (const T& item : list) each_tensor(f, item);
 }
 
-// Of the elements that the tensor refers to: one that is broadcast counts once. 0 where undefined.
+// Bytes of the elements that the tensor refers to. A broadcast element counts once. 0 if undefined.
 int64_t tensor_bytes(const Tensor& x);
 
 inline int64_t bytes_of_all(const auto&... arguments) {

@@ -1,4 +1,4 @@
-// Slots of scaled dot-product attention that never stores a matrix of scores, forward and backward.
+// Slots of scaled dot-product attention, forward and backward, that never store a matrix of scores.
 #pragma once
 
 #include <algorithm>
@@ -11,22 +11,23 @@ namespace isonorm::kernels {
 struct AttentionSpec {
   double scale;
   bool causal;        // query i sees keys 0 .. i + ahead
-  int64_t ahead = 0;  // any sign
+  int64_t ahead = 0;  // may be negative
 
-  // How many of the keys the queries [.., end) see.
+  // Number of keys that queries before `end` see.
   int64_t visible(int64_t end, int64_t keys) const { return causal ? std::clamp<int64_t>(end + ahead, 0, keys) : keys; }
 };
 
 struct AttentionInputs {
-  Tensor q, k, v;  // [batch, heads, time, size], f32, f64 or, where bf16_products(), bf16; elements of a head adjacent
+  Tensor q, k, v;  // [batch, heads, time, size], f32, f64 or, if bf16_products(), bf16; elements of a head are adjacent
   Tensor mask;     // [batch, heads, queries, keys], any strides, added to the scores; or undefined
 
   static auto tensors(auto& s) { return std::tie(s.q, s.k, s.v, s.mask); }
 };
-// Of each query [batch, heads, queries], in acc dtype: its weights are e^((score - top) - lse). Two numbers, for their sum
-// rounds off what a large score has behind its point. Of a query that sees no key top is 0 and lse infinite.
+// Softmax sums of each query [batch, heads, queries], in acc dtype: its weights are e^((score - top) - lse). They are
+// two numbers because their sum would round off the fraction when scores are large. For a query that sees no key, top
+// is 0 and lse is infinite.
 struct AttentionSums {
-  Tensor top;  // the largest score; undefined for bf16, whose weights are rounded anyway, and then 0
+  Tensor top;  // the largest score. Undefined for bf16, whose weights are rounded anyway; it then counts as 0
   Tensor lse;  // the logarithm of the sum of e^(score - top)
 
   static auto tensors(auto& s) { return std::tie(s.top, s.lse); }
@@ -45,8 +46,8 @@ struct AttentionGradients {
   static auto tensors(auto& s) { return std::tie(s.dq, s.dk, s.dv); }
 };
 
-// Floating-point operations of that many products of the scores' shape per entry of a row of q and of v; a causal mask
-// leaves out half.
+// Floating-point operations of `of_size` matrix products of the scores' shape over the head size of q, and of
+// `of_values` over the head size of v. A causal mask halves them.
 inline int64_t attention_flops(const AttentionInputs& in, bool causal, int64_t of_size, int64_t of_values) {
   const int64_t scores = in.q.size(0) * in.q.size(1) * in.q.size(2) * in.k.size(2) / (causal ? 2 : 1);
   return 2 * scores * (of_size * in.q.size(3) + of_values * in.v.size(3));
@@ -58,13 +59,13 @@ void attention_forward(AttentionSpec spec, const Tensor& out, const AttentionSum
 template <Isa I> void attention_backward(AttentionSpec spec, const AttentionGradients& out, const AttentionSaved& in);
 }  // namespace cpu
 
-// out = softmax(scale q k^T + mask) v, 0 for a query that sees no key.
+// out = softmax(scale q k^T + mask) v; 0 for a query that sees no key.
 inline constinit Kernel<void(AttentionSpec, const Tensor&, const AttentionSums&, const AttentionInputs&)>
     attention_forward{"attention_forward", []<Isa I>() { return &cpu::attention_forward<I>; },
                       [](AttentionSpec spec, const Tensor&, const AttentionSums&, const AttentionInputs& in) {
                         return attention_flops(in, spec.causal, 1, 1);
                       }};
-// The gradients of q, k and v; scores are computed again.
+// The gradients of q, k and v. Recomputes the scores.
 inline constinit Kernel<void(AttentionSpec, const AttentionGradients&, const AttentionSaved&)> attention_backward{
     "attention_backward", []<Isa I>() { return &cpu::attention_backward<I>; },
     [](AttentionSpec spec, const AttentionGradients&, const AttentionSaved& saved) {

@@ -15,7 +15,7 @@ void copy_between(const Tensor& dst, const Tensor& src) {
   const Tensor there = as_it_is ? dst : empty(src.shape(), {src.dtype(), dst.device()});
   {
     std::optional<profile::Timer> timer;
-    const Device gpu = dst.device() == kCpu ? src.device() : dst.device();  // in whose order it is done
+    const Device gpu = dst.device() == kCpu ? src.device() : dst.device();  // the device in whose stream it runs
     if (profile::recording()) timer.emplace("transfer", tensor_bytes(from), 0, gpu);
     transfer(there, from);
   }

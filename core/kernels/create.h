@@ -1,4 +1,4 @@
-// Slot that writes evenly spaced values; with fill (core/kernels/copy.h) it makes every tensor of given values.
+// Slot that writes evenly spaced values. With fill (core/kernels/copy.h) it creates every tensor of given values.
 #pragma once
 
 #include "core/kernels/kernel.h"

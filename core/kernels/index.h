@@ -1,6 +1,6 @@
-// Slots that move rows and elements to and from positions held in tensors of i64. All tensors are contiguous. A caller
-// asks check_ids first (core/kernels/checks.h): the CPU's kernels rely on it; a device's, which may run before what it
-// found is thrown, give zeros for positions that are outside, and add nothing to anything from there.
+// Slots that move rows and elements to and from positions held in i64 tensors. All tensors are contiguous. The caller
+// runs check_ids first (core/kernels/checks.h). The CPU's kernels rely on it. A device's kernels may run before a
+// violation is thrown: for positions outside, they write zeros and add nothing.
 #pragma once
 
 #include "core/kernels/kernel.h"
@@ -8,7 +8,7 @@
 
 namespace isonorm::kernels {
 
-// An array seen as [outer, length, inner]; positions are along length.
+// An array viewed as [outer, length, inner]; positions are along length.
 struct IndexShape {
   int64_t outer, length, inner;
 };
@@ -26,28 +26,28 @@ void search_sorted(const Tensor& out, const Tensor& sorted, const Tensor& values
 // out[o, j, :] = x[o, ids[j], :], ids [m]; any dtype.
 inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> take_rows{"take_rows",
                                                                                                  &cpu::take_rows};
-// dx[o, i, :] = sum of g[o, j, :] over j with ids[j] = i, in the order of j whatever the number of threads. dx of acc
-// dtype, every element is written. Floating or i64.
+// dx[o, i, :] = sum of g[o, j, :] over j with ids[j] = i, in the order of j for any number of threads. dx has acc
+// dtype; every element is written. Floating or i64.
 inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> add_rows{"add_rows",
                                                                                                 &cpu::add_rows};
 
 // out[o, j, i] = x[o, index[o, j, i], i]; any dtype.
 inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> gather{"gather", &cpu::gather};
-// dx[o, index[o, j, i], i] += g[o, j, i] from 0, in the order of j. dx of acc dtype, every element is written. Floating
-// or i64.
+// dx[o, index[o, j, i], i] += g[o, j, i], starting from 0, in the order of j. dx has acc dtype; every element is
+// written. Floating or i64.
 inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> gather_backward{
     "gather_backward", &cpu::gather_backward};
 
-// y[o, index[o, j, i], i] = src[o, j, i], of the last j where there are several; any dtype.
+// y[o, index[o, j, i], i] = src[o, j, i]; the last j wins if several have the same index. Any dtype.
 inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> scatter{"scatter",
                                                                                                &cpu::scatter};
 
-// index[r, 0..k) = positions of the k largest of row x[r, :], largest first; NaN counts as largest, of equals the
-// earlier comes first. Any dtype.
+// index[r, 0..k) = positions of the k largest of row x[r, :], largest first. NaN counts as largest; equal elements keep
+// their order. Any dtype.
 inline constinit Kernel<void(const Tensor&, const Tensor&)> topk{"topk", &cpu::topk};
 
-// out[r, s] = the first j with sorted[r, j] > values[r, s]; where there is none, the first j whose entry equals the
-// last. f64, rows ascending and not empty.
+// out[r, s] = the first j with sorted[r, j] > values[r, s]; if there is none, the first j whose entry equals the last
+// entry. f64, rows ascending and not empty.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&)> search_sorted{"search_sorted",
                                                                                          &cpu::search_sorted};
 

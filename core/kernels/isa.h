@@ -1,4 +1,4 @@
-// Instruction sets of the CPU kernels, and the one that this process uses.
+// Instruction sets of the CPU kernels, and the set that this process uses.
 #pragma once
 
 namespace isonorm {
@@ -10,8 +10,8 @@ enum class Isa { base, avx2, avx512, avx512_bf16, amx_bf16 };
 inline constexpr const char* kIsaNames[] = {"base", "avx2", "avx512", "avx512_bf16", "amx_bf16"};
 inline const char* name_of(Isa isa) { return kIsaNames[static_cast<int>(isa)]; }
 
-// The instruction set of this process's kernels. choose_isa() (isa_choice.h) chooses it at the first call. Throws as
-// choose_isa() does.
+// The instruction set of this process's kernels, chosen by choose_isa() (isa_choice.h) at the first call. Throws like
+// choose_isa().
 Isa isa();
 
 // The instruction sets for which a kernel slot has a CPU function. CPUs other than x86-64 have only the base set. A

@@ -16,7 +16,7 @@ namespace isonorm {
 namespace {
 
 #ifdef __x86_64__
-// Asks Linux to let this process use AMX's tile data (Documentation/arch/x86/xstate.rst). Returns false if it refuses.
+// Asks Linux for permission to use AMX's tile data (Documentation/arch/x86/xstate.rst). Returns false if it refuses.
 bool request_tiles() {
   constexpr int request = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   return syscall(SYS_arch_prctl, request, tile_data) == 0;

@@ -1,6 +1,6 @@
-// Kernel slots: what an op calls. A slot holds one function per instruction set of the CPU and one per other device.
-// The CPU functions are given where the slot is declared (one that is missing does not link); a GPU library fills in
-// the rest when it is asked for a device.
+// Kernel slots: the functions that ops call. A slot holds one function per instruction set of the CPU and one per other
+// device. Its declaration names the CPU functions (a missing one does not link); a GPU library fills in the rest when
+// it is first asked for a device.
 #pragma once
 
 #include <algorithm>
@@ -18,15 +18,15 @@ template <class Signature> class Kernel;
 template <class... A> class Kernel<void(A...)> {
  public:
   using Function = void (*)(A...);
-  // A number about a call, for the profile. flops: floating-point operations. reread: bytes of tensors that a call both
-  // reads and writes although its arguments name them once.
+  // Counts something about a call, for the profile. flops: floating-point operations. reread: bytes of tensors that a
+  // call both reads and writes although its arguments name them once.
   using Count = int64_t (*)(A...);
 
   // One function for every instruction set.
   constexpr Kernel(const char* name, Function cpu, Count flops = nullptr, Count reread = nullptr)
       : name_(name), cpu_{cpu, cpu, cpu}, flops_(flops), reread_(reread) {}
 
-  // pick.operator()<isa>() gives the function compiled for `isa`.
+  // pick.operator()<isa>() returns the function compiled for `isa`.
   template <class Pick>
   constexpr Kernel(const char* name, Pick pick, Count flops = nullptr, Count reread = nullptr)
       : name_(name),
@@ -36,7 +36,7 @@ template <class... A> class Kernel<void(A...)> {
         reread_(reread) {}
 
   // Runs the kernel on `device`, in the default floating-point environment. Throws "softmax: no kernel for cuda:0" if
-  // the slot is empty. Throws, too, if a tensor is on another device.
+  // the slot is empty, and throws if a tensor is on another device.
   void on(Device device, A... args) const {
     const Function f = device.kind == DeviceKind::cpu ? cpu() : cuda_;
     check(f != nullptr, name_, ": no kernel for ", device);

@@ -1,4 +1,4 @@
-// Slots of the cross-entropy of rows. What the forward pass keeps for the backward pass are two numbers a row.
+// Slots of cross-entropy by rows. Forward keeps two numbers per row for backward.
 #pragma once
 
 #include "core/formulas/hd.h"
@@ -7,13 +7,13 @@
 
 namespace isonorm::kernels {
 
-// Rows whose target is `ignored` count for nothing; `smoothing` is the share of the target's weight that is spread over
-// all classes.
+// Rows whose target is `ignored` do not count. `smoothing` is the share of the target's weight that is spread over all
+// classes.
 struct CrossEntropySpec {
   int64_t ignored;
   double smoothing;
 
-  // The factor of the sum of the losses of `rows` rows: a mean over none is 0, and so are its gradients.
+  // The factor for the sum of the losses of `rows` rows. A mean over no rows is 0, and so are its gradients.
   template <class T> ISO_HD static T scale(int64_t rows, bool mean) {
     using A = acc_t<T>;
     return T(!mean ? A(1) : rows > 0 ? 1 / static_cast<A>(rows) : A(0));
@@ -34,27 +34,29 @@ template <Isa I> void cross_entropy_scale(const Tensor& scale, const Tensor& tar
 template <Isa I> void cross_entropy_total(const Tensor& total, const Tensor& losses, const Tensor& scale);
 }  // namespace cpu
 
-// With m the largest of a row x of c logits, s = ln sum_j exp(x_j - m), e = smoothing, t the target: losses[r] = s - (1
-// - e) (x_t - m) - e/c sum_j (x_j - m), 0 for an ignored row; stats[r] = (m, s). logits [n, c] contiguous, target [n]
-// (i64); losses [n] and stats [n, 2] of acc dtype.
+// For a row x of c logits with maximum m, s = ln sum_j exp(x_j - m), e = smoothing and target t:
+//
+//   losses[r] = s - (1 - e) (x_t - m) - e/c sum_j (x_j - m), 0 for an ignored row;  stats[r] = (m, s)
+//
+// logits [n, c] contiguous, target [n] (i64); losses [n] and stats [n, 2] of acc dtype.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, CrossEntropySpec)>
     cross_entropy{"cross_entropy", []<Isa I>() { return &cpu::cross_entropy<I>; }};
 
-// dlogits[r, j] = g[r] (exp(x_j - m - s) - (1 - e) [j = t] - e/c), 0 in an ignored row whatever g. g [n] of acc dtype,
-// any stride (0 for one number); dlogits may be the logits themselves.
+// dlogits[r, j] = g[r] (exp(x_j - m - s) - (1 - e) [j = t] - e/c), and 0 in an ignored row for any g. g [n] of acc
+// dtype, any stride (0 for one number); dlogits may be the logits themselves.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                              CrossEntropySpec)>
     cross_entropy_backward{"cross_entropy", []<Isa I>() { return &cpu::cross_entropy_backward<I>; }};
 
-// losses and dlogits of the two at once, so that a row is read once: g is known before, and no stats are kept.
+// losses and dlogits in one call, so that each row is read once. g is known beforehand, and no stats are kept.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                              CrossEntropySpec)>
     cross_entropy_and_gradient{"cross_entropy", []<Isa I>() { return &cpu::cross_entropy_and_gradient<I>; }};
 
-// scale[0] (f32 or f64) = CrossEntropySpec::scale of the number of rows that are not ignored.
+// scale[0] (f32 or f64) = CrossEntropySpec::scale for the number of rows that are not ignored.
 inline constinit Kernel<void(const Tensor&, const Tensor&, int64_t, bool)> cross_entropy_scale{
     "cross_entropy", []<Isa I>() { return &cpu::cross_entropy_scale<I>; }};
-// total[0] = scale[0] sum_r losses[r]; total of the logits' dtype, the others of its acc dtype.
+// total[0] = scale[0] sum_r losses[r]. total has the logits' dtype, losses and scale its acc dtype.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&)> cross_entropy_total{
     "cross_entropy", []<Isa I>() { return &cpu::cross_entropy_total<I>; }};
 

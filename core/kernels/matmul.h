@@ -1,4 +1,4 @@
-// Slots of the matrix product and of what a linear map's backward adds to it.
+// Slots of the matrix product, and of the weight gradient of a linear map.
 #pragma once
 
 #include "core/kernels/kernel.h"
@@ -14,15 +14,15 @@ bool openblas_asked();
 // OpenBLAS's core; otherwise they depend only on isa().
 inline bool openblas_multiplies() { return isa() == Isa::base || openblas_asked(); }
 
-// Whether all products on this device take bf16 as it is, with sums in f32. Where not, their rules compute in f32.
+// Returns true if all products on this device take bf16 and sum in f32. If not, callers compute in f32.
 inline bool bf16_products(Device d) { return native_bf16(d) || isa() >= Isa::avx512_bf16; }
 
-// Returns true if the most frequent products take bf16: a contiguous a times one matrix for all its rows, gradients of
-// weights, and mlp. The CPU then widens bf16 as it reads it.
+// Returns true if the most frequent products take bf16: a contiguous `a` times one matrix for all its rows, gradients
+// of weights, and mlp. The CPU then widens bf16 as it reads it.
 inline bool reads_bf16(Device d) { return native_bf16(d) || isa() != Isa::base; }
 
 // Returns true if the CPU, without bf16_products(), reads a bf16 weight once, in place. b [k, n] is the transpose of
-// this weight. a is contiguous, has few rows, and is deep enough to pay for this.
+// this weight. a is contiguous, has few rows, and is deep enough for this to pay.
 inline bool reads_once(const Tensor& a, const Tensor& b) {
   const int64_t k = b.size(-2);
   return a.dtype() == DType::bf16 && !bf16_products(a.device()) && a.device().kind == DeviceKind::cpu &&
@@ -47,9 +47,9 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const 
     "matmul", []<Isa I>() { return &cpu::matmul<I>; },
     [](const Tensor& out, const Tensor& a, const Tensor&, const Tensor&) { return 2 * out.numel() * a.size(-1); }};
 
-// dw [m, n] = dy^T x and db [m] = the column sums of dy, each where it is defined and on top of what it holds where
-// `add`. dy [rows, m], x [rows, n]: all contiguous, of one dtype f32 or f64; where reads_bf16() also of bf16, dw and db
-// then of f32 or, where bf16_products(), bf16.
+// dw [m, n] = dy^T x and db [m] = the column sums of dy. Each is computed if it is defined, and added to its contents
+// if `add`. dy [rows, m], x [rows, n]. All are contiguous, of one dtype f32 or f64. If reads_bf16(), dy and x may be
+// bf16; dw and db are then f32 or, if bf16_products(), bf16.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool)> weight_gradient{
     "weight_gradient", []<Isa I>() { return &cpu::weight_gradient<I>; },
     [](const Tensor& dw, const Tensor&, const Tensor&, const Tensor& x, bool) {

@@ -1,6 +1,6 @@
-// Slots of the normalizations of rows: contiguous [rows, width] tensors of one floating dtype, or, where native_bf16(),
-// of f32 and bf16 in any mixture, which is computed in f32, each result rounded once. A sum of bf16 may stand beside f32
-// everywhere. Undefined tensors stand for what is absent.
+// Slots of normalization by rows. Tensors are contiguous [rows, width], of one floating dtype; or, if native_bf16(), of
+// f32 and bf16 in any mixture, computed in f32 and rounded once per result. A bf16 `sum` with f32 tensors is allowed on
+// every device. Undefined tensors are absent.
 #pragma once
 
 #include "core/formulas/norm_spec.h"
@@ -11,7 +11,7 @@ namespace isonorm::kernels {
 
 struct NormOutputs {
   Tensor y;      // the normalized rows
-  Tensor sum;    // x + branch; undefined where there is no branch. y and stats are of the sum as it is stored
+  Tensor sum;    // x + branch; undefined if there is no branch. y and stats are computed from the sum as stored
   Tensor stats;  // [rows, 2] of acc dtype: (mean or, for crms, sum of the row; 1/root)
 
   static auto tensors(auto& s) { return std::tie(s.y, s.sum, s.stats); }
@@ -24,15 +24,15 @@ struct NormInputs {
 
 struct NormGradients {
   Tensor dx;
-  Tensor dgain, dbias;  // [width]; undefined where not wanted
-  Tensor dbranch = {};  // dx once more in another dtype; undefined where not wanted
+  Tensor dgain, dbias;  // [width]; undefined if not wanted
+  Tensor dbranch = {};  // dx again in another dtype; undefined if not wanted
 
   static auto tensors(auto& s) { return std::tie(s.dx, s.dgain, s.dbias, s.dbranch); }
 };
 struct NormSaved {
-  Tensor dy;    // of the normalized rows
-  Tensor dsum;  // added to dx; undefined: nothing
-  Tensor x;     // what was normalized, or, where `normalized`, the result without gain and bias
+  Tensor dy;    // gradient of the normalized rows
+  Tensor dsum;  // added to dx, if defined
+  Tensor x;     // the normalized tensor; if `normalized`, the result without gain and bias
   bool normalized;
   Tensor stats, gain;
 

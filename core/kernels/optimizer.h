@@ -1,5 +1,5 @@
-// Slots of optimizer steps and of what is done to all gradients at once. Each goes over a list of tensors in one pass.
-// All tensors are contiguous; state has the accumulation type of its parameter (f32 for bf16).
+// Slots of optimizer steps and of operations on all gradients. Each processes a list of tensors in one pass. All
+// tensors are contiguous; state has the accumulation type of its parameter (f32 for bf16).
 #pragma once
 
 #include <array>
@@ -11,26 +11,26 @@
 
 namespace isonorm::kernels {
 
-// One parameter's step by an element-wise rule.
+// One parameter's step by an element-wise update rule.
 struct Update {
   Tensor gradient;
   Tensor parameter;
-  std::array<Tensor, 3> state;  // as many as the rule has
-  double gradient_scale = 1;    // the gradient is multiplied by it first
-  double l2 = 0;                // coupled weight decay: added to the gradient as l2 w
-  double keep = 1;              // decoupled weight decay: w is multiplied by it first
+  std::array<Tensor, 3> state;  // the tensors that the rule uses
+  double gradient_scale = 1;    // multiplies the gradient first
+  double l2 = 0;                // coupled weight decay: adds l2 w to the gradient
+  double keep = 1;              // decoupled weight decay: multiplies w first
   UpdateRule rule;
-  // What was measured where the tensors lie, which no host waits for. f64, one element; undefined: 1.
-  Tensor gradient_factor = {};  // times gradient_scale
-  Tensor trust = {};            // the trust ratio: times gradient_scale, l2 and the rate of rules::Along
+  // Factors that were computed on the tensors' device; the host does not wait for them. f64, one element; undefined: 1.
+  Tensor gradient_factor = {};  // multiplies gradient_scale
+  Tensor trust = {};            // trust ratio; multiplies gradient_scale, l2 and the rate of rules::Along
 
   static auto tensors(auto& s) {
     return std::tie(s.gradient, s.parameter, s.state[0], s.state[1], s.state[2], s.gradient_factor, s.trust);
   }
 };
 
-// Of one tensor: coefficient |w| / (|g| + weight_decay |w|) with |g| times gradient_scale; 1 where not `adapt`, or where
-// |w| or |g| is 0 (You et al., 1708.03888, section 3.1, and 1904.00962, section 3).
+// Trust ratio of one tensor: coefficient |w| / (|g| + weight_decay |w|), with |g| multiplied by gradient_scale. It is 1
+// if `adapt` is false, or |w| or |g| is 0 (You et al., 1708.03888, section 3.1, and 1904.00962, section 3).
 struct TrustRatio {
   bool adapt;
   double coefficient, weight_decay, gradient_scale;
@@ -61,18 +61,19 @@ inline constinit Kernel<void(std::span<const Update>)> update{
 // sums[i] (f64) = sum of the squares of tensor i.
 inline constinit Kernel<void(std::span<const Tensor>, const Tensor&)> sum_squares{
     "sum_squares", []<Isa I>() { return &cpu::sum_squares<I>; }};
-// out [2] = norm, min(1, max_norm / (norm + 1e-6)), the norm being the root of the sum of sums [n]; f64. NaN stays.
+// out [2] = (norm, min(1, max_norm / (norm + 1e-6))), where norm is the root of the sum of sums [n]; f64. NaN stays
+// NaN.
 inline constinit Kernel<void(const Tensor&, const Tensor&, double)> clip_numbers{
     "clip_numbers", []<Isa I>() { return &cpu::clip_numbers<I>; }};
-// out [n] = the trust ratios of n tensors, sums [2n] being sum_squares of weight and gradient in turns; f64. The
-// gradient's norm is multiplied by gradient_factor, too, where that is defined: f64, one element.
+// out [n] = the trust ratios of n tensors. sums [2n] holds the sum_squares of each weight and its gradient,
+// alternating; f64. gradient_factor (f64, one element), if defined, also multiplies the gradient's norm.
 inline constinit Kernel<void(const Tensor&, const Tensor&, std::span<const TrustRatio>, const Tensor&)> trust_ratios{
     "trust_ratios", []<Isa I>() { return &cpu::trust_ratios<I>; }};
-// Each is multiplied by the factor.
+// Multiplies each tensor by the factor.
 inline constinit Kernel<void(std::span<const Tensor>, double)> scale{
     "scale", []<Isa I>() { return &cpu::scale<I>; }, nullptr,
     [](std::span<const Tensor> tensors, double) { return bytes_of_all(tensors); }};
-// x = min(max(x, -limit), limit), NaN stays.
+// x = min(max(x, -limit), limit). NaN stays NaN.
 inline constinit Kernel<void(std::span<const Tensor>, double)> clamp{
     "clamp", []<Isa I>() { return &cpu::clamp<I>; }, nullptr,
     [](std::span<const Tensor> tensors, double) { return bytes_of_all(tensors); }};

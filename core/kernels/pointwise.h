@@ -19,7 +19,7 @@ template <Isa I> void compare(int op, const Tensor& out, const Tensor& a, const 
 template <Isa I> void where(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b);
 }  // namespace cpu
 
-// out = f(x), same shape and floating dtype.
+// out = f(x), of the same shape and floating dtype.
 inline constinit Kernel<void(int, const Tensor&, const Tensor&, Numbers)> unary{"unary",
                                                                                 []<Isa I>() { return &cpu::unary<I>; }};
 // dx = g df(saved); dx may be g.
@@ -28,10 +28,10 @@ inline constinit Kernel<void(int, const Tensor&, const Tensor&, const Tensor&, N
 // out = f(a, b); a and b broadcast to out's shape; one floating dtype, or i64.
 inline constinit Kernel<void(int, const Tensor&, const Tensor&, const Tensor&)> binary{
     "binary", []<Isa I>() { return &cpu::binary<I>; }};
-// out (u8) = a < b and the like; a and b broadcast, of one dtype (any).
+// out (u8) = a < b and the other comparisons. a and b broadcast and have one dtype (any).
 inline constinit Kernel<void(int, const Tensor&, const Tensor&, const Tensor&)> compare{
     "compare", []<Isa I>() { return &cpu::compare<I>; }};
-// out = a where condition (u8) is not 0, b elsewhere; all broadcast to out's shape.
+// out = a if condition (u8) is not 0, else b. All broadcast to out's shape.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&)> where{
     "where", []<Isa I>() { return &cpu::where<I>; }};
 

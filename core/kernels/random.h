@@ -1,6 +1,6 @@
-// Slots of random fills. Outputs are contiguous; `state` is what Generator::take gave for the number of blocks named
-// with each. Values are made from 53 bits in f64 whatever the dtype, and rounded once: an f32 tensor holds the rounded
-// values of the f64 one.
+// Slots of random fills. Outputs are contiguous. `state` is the result of Generator::take for the number of blocks
+// stated at each slot. Values are made from 53 bits in f64 for every dtype and rounded once: an f32 tensor holds the
+// rounded values of the f64 tensor.
 #pragma once
 
 #include "core/kernels/kernel.h"
@@ -19,26 +19,28 @@ void random_integers(const Tensor& out, int64_t lo, int64_t hi, Generator state)
 void random_permutation(const Tensor& out, Generator state);
 }  // namespace cpu
 
-// With u(e) the uniform number in [0, 1) of element e, which is part j of 2 of its block (philox_place);
-// philox_blocks(n, 2) blocks: lo + (hi - lo) u, kept below hi where rounding would reach it. Floating.
+// The first five slots take philox_blocks(n, 2) blocks. Element e is part j of 2 of its block (philox_place), and u is
+// its uniform number in [0, 1).
+//
+// lo + (hi - lo) u, kept below hi if rounding would reach it. Floating.
 inline constinit Kernel<void(const Tensor&, double, double, Generator)> uniform{"uniform", &cpu::uniform};
 // mean + deviation z with z = sqrt(-2 ln(1 - u0)) times cos(2 pi u1) for part 0, sin for part 1 (Box and Muller 1958).
 // Floating.
 inline constinit Kernel<void(const Tensor&, double, double, Generator)> normal{"normal", &cpu::normal};
 // -ln(1 - u). Floating.
 inline constinit Kernel<void(const Tensor&, Generator)> exponential{"exponential", &cpu::exponential};
-// 1 where u < p, else 0. Any dtype.
+// 1 if u < p, else 0. Any dtype.
 inline constinit Kernel<void(const Tensor&, double, Generator)> bernoulli{"bernoulli", &cpu::bernoulli};
-// lo + floor((hi - lo) b / 2^64) with the 64 bits b of the part. i64.
+// lo + floor((hi - lo) b / 2^64), where b is the part's 64 bits. i64.
 inline constinit Kernel<void(const Tensor&, int64_t, int64_t, Generator)> random_integers{"randint",
                                                                                           &cpu::random_integers};
 
-// Element e: the first normal number inside [lo, hi] of the pairs in block e of subsequences 0, 1, 2, ..., rounded to
-// the nearest value of the dtype inside; n blocks. Throws where there is none.
+// Element e: the first normal number inside [lo, hi] among the pairs in block e of subsequences 0, 1, 2, ..., rounded
+// to the nearest value of the dtype inside. n blocks. Throws if there is none.
 inline constinit Kernel<void(const Tensor&, double, double, double, double, Generator)> truncated_normal{
     "truncated_normal", &cpu::truncated_normal};
-// A permutation of 0 .. n - 1 (i64) by Fisher and Yates: for i = n - 1 .. 1, swap i with floor((i + 1) b / 2^64), b
-// from block i; n blocks.
+// A permutation of 0 .. n - 1 (i64) by Fisher and Yates: for i = n - 1 .. 1, swap i with floor((i + 1) b / 2^64), with
+// b from block i. n blocks.
 inline constinit Kernel<void(const Tensor&, Generator)> random_permutation{"randperm", &cpu::random_permutation};
 
 }  // namespace isonorm::kernels

@@ -1,7 +1,6 @@
-// Slots of what is pointwise in a step of a recurrent layer: gates, and the state behind them
-// (core/formulas/recurrent.h). Everything of one floating dtype, but what is kept for the gradient, which is of its acc
-// dtype: 1 - z of a gate z near 1 is what rounding would take from it. a and u are rows whose entries are neighbours
-// while the rows may lie apart, the rest is contiguous.
+// Slots of the pointwise part of a recurrent layer's step: gates and the new state (core/formulas/recurrent.h). All
+// tensors have one floating dtype, except `kept`, which has its acc dtype: rounding would destroy 1 - z for a gate z
+// near 1. a and u are rows of adjacent entries, and the rows may be apart. All other tensors are contiguous.
 #pragma once
 
 #include "core/kernels/kernel.h"
@@ -11,7 +10,7 @@ namespace isonorm::kernels {
 
 struct GruOutputs {
   Tensor y;     // [batch, hidden]
-  Tensor kept;  // r, z, n and u's last third, [batch, 4 hidden], for the gradient; undefined where nobody wants it
+  Tensor kept;  // r, z, n and the last third of u, [batch, 4 hidden], for the gradient; undefined if not wanted
 
   static auto tensors(auto& s) { return std::tie(s.y, s.kept); }
 };
@@ -22,15 +21,15 @@ struct GruInputs {
   static auto tensors(auto& s) { return std::tie(s.a, s.u, s.h); }
 };
 struct GruGradients {
-  Tensor da, du, dh;  // as GruInputs, contiguous
+  Tensor da, du, dh;  // shaped like GruInputs, contiguous
 
   static auto tensors(auto& s) { return std::tie(s.da, s.du, s.dh); }
 };
 
 struct LstmOutputs {
   Tensor y, cell;  // [batch, hidden]
-  // For the gradient, undefined where nobody wants it: i, f, g, o, [batch, 4 hidden], and where y is o tanh(cell), this
-  // tanh, [batch, 5 hidden].
+  // For the gradient, undefined if not wanted: i, f, g, o, [batch, 4 hidden]; if y is o tanh(cell), also this tanh,
+  // [batch, 5 hidden].
   Tensor kept;
 
   static auto tensors(auto& s) { return std::tie(s.y, s.cell, s.kept); }
@@ -42,14 +41,14 @@ struct LstmInputs {
   static auto tensors(auto& s) { return std::tie(s.a, s.u, s.c); }
 };
 struct LstmGradients {
-  Tensor dgates;  // of a and u alike, [batch, 4 hidden]
+  Tensor dgates;  // gradient of a, equal to that of u, [batch, 4 hidden]
   Tensor dc;      // [batch, hidden]
 
   static auto tensors(auto& s) { return std::tie(s.dgates, s.dc); }
 };
 struct LstmSaved {
-  Tensor dy, dcell;  // of the outputs
-  Tensor kept, c;    // as the forward had them
+  Tensor dy, dcell;  // gradients of the outputs
+  Tensor kept, c;    // the forward's tensors
 
   static auto tensors(auto& s) { return std::tie(s.dy, s.dcell, s.kept, s.c); }
 };
@@ -66,7 +65,7 @@ inline constinit Kernel<void(const GruOutputs&, const GruInputs&)> gru_step{"gru
 inline constinit Kernel<void(const GruGradients&, const Tensor&, const Tensor&, const Tensor&)> gru_step_backward{
     "gru_step_backward", []<Isa I>() { return &cpu::gru_step_backward<I>; }};
 
-// gate: y is o, else o tanh(cell).
+// y is o if `gate`, else o tanh(cell).
 inline constinit Kernel<void(const LstmOutputs&, const LstmInputs&, bool)> lstm_step{
     "lstm_step", []<Isa I>() { return &cpu::lstm_step<I>; }};
 inline constinit Kernel<void(const LstmGradients&, const LstmSaved&, bool)> lstm_step_backward{

@@ -20,21 +20,22 @@ template <Isa I> void recentre(ReduceShape shape, const Tensor& out, const Tenso
 template <Isa I> void sum_blocks(const Tensor& out, const Tensor& blocks, int64_t parts, int64_t ranks);
 }  // namespace cpu
 
-// out[outer, inner] = sum, max, min or product over length. NaN wins in max and min. The sum of nothing is 0, its product
-// 1; max and min of nothing are the caller's to refuse. Floating or i64.
+// out[outer, inner] = sum, max, min or product over length. NaN wins in max and min. An empty sum is 0, an empty
+// product 1; the caller must refuse empty max and min. Floating or i64.
 inline constinit Kernel<void(ReduceOp, ReduceShape, const Tensor&, const Tensor&)> reduce{
     "reduce", []<Isa I>() { return &cpu::reduce<I>; }};
-// index[outer, inner] (i64) of the first largest element; NaN counts as largest. Floating or i64.
+// index[outer, inner] (i64) = position of the first largest element. NaN counts as largest. Floating or i64.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&)> arg_max{
     "argmax", []<Isa I>() { return &cpu::arg_max<I>; }};
-// out = running sum along length, from the end where reverse; of numbers from 0 on it never falls. Floating or i64.
+// out = running sum along length, from the end if `reverse`. For numbers >= 0 it never decreases. Floating or i64.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&, bool)> cumsum{
     "cumsum", []<Isa I>() { return &cpu::cumsum<I>; }};
 // out = x minus its mean over length; out may be x.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&)> recentre{
     "recentre", []<Isa I>() { return &cpu::recentre<I>; }};
-// out [block] = the sum of blocks [parts, ranks, block], added in order of ranks, then of parts, in the accumulation type, and
-// rounded once: a sum has the same bits on every device and instruction set. Contiguous, any dtype; out may be the first block.
+// out [block] = the sum of blocks [parts, ranks, block], added in order of ranks, then of parts, in the accumulation
+// type, and rounded once: a sum has the same bits on every device and instruction set. Contiguous, any dtype; out may
+// be the first block.
 inline constinit Kernel<void(const Tensor&, const Tensor&, int64_t, int64_t)> sum_blocks{
     "sum_blocks", []<Isa I>() { return &cpu::sum_blocks<I>; }};
 

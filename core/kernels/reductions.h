@@ -1,19 +1,18 @@
-// Sums, maxima and minima over any dimensions, without graph.
+// Sums, products, maxima and minima over any dimensions, without graph.
 #pragma once
 
 #include "core/kernels/reduce.h"
 
 namespace isonorm::detached {
 
-// A new tensor of `shape`: the elements of x (f32, f64 or bf16; for a sum i64, too) summed or multiplied, or the largest or
-// smallest of them, along
-// `dims`. `shape` is x's with those dimensions left out, or 1 in their place. Elements are combined in f32 where x is
-// bf16. Copies x first where it is not contiguous, or where a dimension that is kept lies between two that are not.
-// Throws "op: ..." where a product of sizes passes int64. Of no elements the sum is 0, the product 1; a maximum is the caller's to
-// refuse.
+// A new tensor of `shape`: the sum, product, maximum or minimum of x along `dims`. x is f32, f64 or bf16, for a sum
+// also i64. `shape` is x's shape without those dimensions, or with sizes of 1 in their place. bf16 elements are
+// combined in f32. Copies x first if it is not contiguous, or if a kept dimension is between two reduced ones. An empty
+// sum is 0, an empty product 1; the caller must refuse an empty maximum. Throws "op: ..." if a product of sizes
+// overflows int64.
 Tensor reduce(kernels::ReduceOp kind, const Tensor& x, DimSet dims, const Dims& shape, const char* op);
 
-// x summed to `shape`, which broadcasts to x's: along the dimensions that stretch.
+// x summed to `shape`, which broadcasts to x's shape: sums along the dimensions that were stretched.
 Tensor sum_to(const Tensor& x, const Dims& shape, const char* op);
 
 }  // namespace isonorm::detached

@@ -1,4 +1,5 @@
-// The slot that resizes images on the CPU. Other devices compose it of index kernels (autograd/ops/interpolate.cpp).
+// The slot that resizes images on the CPU. Other devices compose resizing from index kernels
+// (autograd/ops/interpolate.cpp).
 #pragma once
 
 #include "core/kernels/kernel.h"
@@ -6,7 +7,7 @@
 
 namespace isonorm::kernels {
 
-// A linear map along one direction, a sparse matrix by rows: result i is the sum of weights[t] x[ids[t]] over t from
+// A linear map along one direction, as a sparse matrix by rows: result i is the sum of weights[t] x[ids[t]] over t from
 // starts[i] to starts[i + 1] - 1. starts i64 [results + 1], ids i64 and weights f64 [starts[results]].
 struct Taps {
   Tensor starts, ids, weights;
@@ -18,7 +19,7 @@ template <Isa I> void resample(const Tensor& y, const Tensor& x, const Taps& row
 }  // namespace cpu
 
 // y [images, results of rows, results of columns, channels] = x [images, height, width, channels] mapped along the
-// height, then along the width. Contiguous, f32 or f64. ids are inside of x.
+// height, then along the width. Contiguous, f32 or f64. ids must be inside of x.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Taps&, const Taps&)> resample{
     "interpolate", []<Isa I>() { return &cpu::resample<I>; }};
 

@@ -10,7 +10,7 @@ namespace cpu {
 void triangle(const Tensor& out, const Tensor& x, int64_t diagonal, bool lower);
 }
 
-// out[..., i, j] = x[..., i, j] where j - i <= diagonal (lower) or j - i >= diagonal (upper), else 0. Contiguous, any
+// out[..., i, j] = x[..., i, j] if j - i <= diagonal (lower) or j - i >= diagonal (upper), else 0. Contiguous, any
 // dtype.
 inline constinit Kernel<void(const Tensor&, const Tensor&, int64_t, bool)> triangle{"triangle", &cpu::triangle};
 

@@ -11,10 +11,10 @@ template <Isa I> void softmax(const Tensor& out, const Tensor& x, bool log);
 template <Isa I> void softmax_backward(const Tensor& dx, const Tensor& g, const Tensor& y, bool log);
 }  // namespace cpu
 
-// out = e^(x - m) / sum e^(x - m), m the row's maximum, or its logarithm.
+// out = e^(x - m) / sum e^(x - m) with m the row's maximum; if `log`, the logarithm of that.
 inline constinit Kernel<void(const Tensor&, const Tensor&, bool)> softmax{"softmax",
                                                                           []<Isa I>() { return &cpu::softmax<I>; }};
-// From the result y: dx = y (g - sum g y), or for the logarithm g - e^y sum g.
+// From the result y: dx = y (g - sum g y); if `log`, dx = g - e^y sum g.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, bool)> softmax_backward{
     "softmax_backward", []<Isa I>() { return &cpu::softmax_backward<I>; }};
 

@@ -1,5 +1,5 @@
-// Internal: walks over N tensors of one shape in step, for kernels of every device. Neighbouring dimensions that every
-// tensor crosses with one stride are merged first, so contiguous and broadcast operands become long inner rows.
+// Internal: walks over N tensors of one shape in step, for kernels of every device. First merges neighbouring
+// dimensions that have one stride in each tensor, so that contiguous and broadcast operands become long inner rows.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 namespace isonorm {
 namespace {
 
-// Strides with which `t` is read as if it had `shape`: 0 along broadcast dimensions.
+// Strides to read `t` as if it had `shape`: 0 along broadcast dimensions.
 inline Dims broadcast_strides(const Tensor& t, const Dims& shape) {
   Dims s;
   s.rank = shape.rank;
@@ -47,12 +47,12 @@ template <int N> struct Loop {
   int64_t inner(int n) const { return stride[n][rank - 1]; }
 };
 
-// Over the elements of `out`, to whose shape the inputs are broadcast.
+// A loop over the elements of `out`; the inputs are broadcast to its shape.
 template <class... In> Loop<1 + sizeof...(In)> loop_over(const Tensor& out, const In&... inputs) {
   return {out.shape(), {out.strides(), broadcast_strides(inputs, out.shape())...}};
 }
 
-// Whether element i of `out` and of every input, broadcast to its shape, lies i elements behind the first.
+// True if element i of `out` and of every input, broadcast to its shape, is i elements after the first.
 template <class... In> bool lie_alike(const Tensor& out, const In&... inputs) {
   const TensorImpl& o = out.impl();
   return o.contiguous && ((inputs.impl().contiguous && inputs.impl().numel == o.numel) && ...);

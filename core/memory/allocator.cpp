@@ -17,18 +17,20 @@ namespace isonorm {
 
 namespace {
 
-// From here on a block is a part of a segment. Under AddressSanitizer none is: it then sees where each one ends.
+// Blocks of at least this size are parts of segments. Under AddressSanitizer no block is, so that it sees where each
+// one ends.
 #ifdef __SANITIZE_ADDRESS__
 constexpr int64_t kLarge = int64_t{1} << 48;
 #else
 constexpr int64_t kLarge = int64_t{256} << 10;
 #endif
 
-// Classes are 64 bytes, then four steps to every power of two: a block wastes at most a quarter of itself.
+// Size classes: 64, 128, 192 and 256 bytes, then four for every power of two. A block wastes at most a quarter of its
+// size.
 int size_class(int64_t bytes) {
   const uint64_t units = static_cast<uint64_t>(bytes + 63) / 64;
   if (units <= 4) return static_cast<int>(units) - 1;
-  const int top = 63 - std::countl_zero(units - 1);  // units - 1 has its highest bit here; top >= 2
+  const int top = 63 - std::countl_zero(units - 1);  // the highest bit of units - 1; top >= 2
   const uint64_t step = (units - 1) >> (top - 2);    // 4..7
   return 4 * (top - 1) + static_cast<int>(step - 4);
 }
@@ -84,7 +86,7 @@ void* Allocator::take_large(int64_t bytes) {
   return block;
 }
 
-// If the source has no block left and takes blocks back, returns the memory kept for reuse to it and asks again.
+// If the source has no memory left and takes blocks back, returns the cached memory to it and asks again.
 void* Allocator::from_source(int64_t bytes) {
   if (void* block = source_allocate(bytes, alignment_)) return block;
   if (!source_takes_back()) return nullptr;
@@ -141,14 +143,14 @@ class HostAllocator final : public Allocator {
 
   static bool is_small(int64_t bytes) { return bytes > 0 && bytes <= int64_t{pool::kLargest}; }
 
-  // Segments ask for huge pages: a product reads rows on many pages at once, and translating their addresses costs.
-  // What is not touched takes no memory.
+  // Segments ask for huge pages: a product reads rows on many pages at once, and address translation is expensive.
+  // Memory that is not touched is not occupied.
   void* source_allocate(int64_t bytes, int64_t alignment) noexcept override {
     const int64_t unit = bytes < kLarge ? alignment : kHugePage;
     void* block = std::aligned_alloc(static_cast<size_t>(unit), static_cast<size_t>(round_up(bytes, unit)));
 #ifdef __linux__
     if (block && unit == kHugePage)
-      madvise(block, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a wish: what it answers does not matter
+      madvise(block, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a hint: failure does not matter
 #endif
     return block;
   }

@@ -1,7 +1,7 @@
-// One caching allocator over a raw source of memory: small blocks that were freed wait in size classes, large ones are
-// parts of segments (core/memory/ranges.h), so a training step after the second takes nothing from the system (the
-// first makes the optimizer's state last). Invariant: every block handed out is at least as large as asked for and
-// aligned to `alignment`.
+// One caching allocator over a raw source of memory. Freed small blocks wait in lists by size class; large blocks are
+// parts of segments (core/memory/ranges.h). So a training step after the second takes nothing from the system (the
+// first creates the optimizer's state at its end). Invariant: every block is at least as large as requested and aligned
+// to `alignment`.
 #pragma once
 
 #include <cstddef>
@@ -17,28 +17,28 @@ struct MemoryStats {
   int64_t current = 0;   // bytes in use by tensors
   int64_t peak = 0;      // largest `current` so far
   int64_t cached = 0;    // bytes kept for reuse
-  int64_t requests = 0;  // blocks so far that were not, or not all, of memory kept for reuse
+  int64_t requests = 0;  // blocks so far that did not come entirely from cached memory
 };
 
 class Allocator {
  public:
-  // Segments have `segment` bytes where the source has them, else as many as the block that asks for one.
+  // Segments have `segment` bytes if the source can provide them, otherwise the size of the requested block.
   Allocator(int64_t alignment, int64_t segment) : alignment_(alignment), segment_(segment) {}
   virtual ~Allocator() = default;
 
-  // A block of at least `bytes` bytes (nullptr for 0). Throws Error where the source has none left, even after the
-  // cache was given back.
+  // A block of at least `bytes` bytes (nullptr for 0). Throws Error if the source has no memory left even after the
+  // cache was returned to it.
   virtual void* allocate(int64_t bytes);
   virtual void release(void* block, int64_t bytes) noexcept;
 
-  void empty_cache() noexcept;  // gives the cached blocks back to the source
+  void empty_cache() noexcept;  // returns the cached blocks to the source
   MemoryStats stats() const;
   void reset_peak();
 
  protected:
-  virtual void* source_allocate(int64_t bytes, int64_t alignment) noexcept = 0;  // nullptr when there is none
+  virtual void* source_allocate(int64_t bytes, int64_t alignment) noexcept = 0;  // nullptr if there is no memory
   virtual void source_release(void* block) noexcept = 0;
-  virtual void source_discard(void*, int64_t) noexcept {}  // a part of a block is not needed until it is written to
+  virtual void source_discard(void*, int64_t) noexcept {}  // the contents of this part of a block are no longer needed
   virtual bool source_takes_back() const noexcept { return true; }  // whether source_release() is possible now
 
  private:
@@ -50,14 +50,14 @@ class Allocator {
 
   mutable std::mutex mutex_;
   const int64_t alignment_, segment_;
-  std::vector<void*> free_[256];          // small blocks, by size class
+  std::vector<void*> free_[256];          // free small blocks, by size class
   int64_t small_ = 0, small_cached_ = 0;  // bytes of small blocks: in use, free
   Ranges large_;
   int64_t peak_ = 0, requests_ = 0;
 };
 
-// The allocator of CPU tensors: 64-byte aligned. Blocks of up to pool::kLargest bytes are the pool's and not counted.
-// Lives until the process ends, so that tensors in static objects may outlive main().
+// The allocator of CPU tensors, 64-byte aligned. Blocks of up to pool::kLargest bytes come from the pool and are not
+// counted. Lives until the process ends, so that tensors in static objects may outlive main().
 Allocator& host_allocator();
 
 }  // namespace isonorm

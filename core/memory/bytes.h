@@ -1,11 +1,12 @@
-// The elements of a tensor as bytes, whatever their dtype.
+// The elements of a tensor as bytes, for any dtype.
 #pragma once
 
 #include "core/tensor.h"
 
 namespace isonorm {
 
-// The first byte of a tensor's first element, to be read; or to be written to, which raises the storage's version.
+// The address of a tensor's first element as bytes, for reading or for writing. The latter raises the storage's
+// version.
 inline const std::byte* bytes_of(const Tensor& t) {
   return visit_all(t.dtype(), [&]<class T>() { return reinterpret_cast<const std::byte*>(t.data<T>()); });
 }

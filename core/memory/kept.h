@@ -1,5 +1,5 @@
-// Tensors that are made of a few numbers and used again and again, as tables of angles: the last few are kept, by what
-// they are made of.
+// Caches of tensors that are computed from a few numbers and used again and again, such as tables of angles. The most
+// recently used ones are kept.
 #pragma once
 
 #include <array>
@@ -11,8 +11,7 @@
 
 namespace isonorm {
 
-// One list of such tensors, for all threads. An object of it lives until the process ends: at exit a device may be gone
-// before it.
+// One cache for all threads. An object should live until the process ends: at exit, a device may be gone before it.
 class KeptTensors {
  public:
   struct Key {
@@ -22,12 +21,13 @@ class KeptTensors {
     bool operator==(const Key&) const = default;
   };
 
-  // Keeps the tensors of at most so many keys.
+  // Keeps the tensors of at most `most` keys.
   explicit KeptTensors(size_t most) : most_(most) {}
   KeptTensors(const KeptTensors&) = delete;
   KeptTensors& operator=(const KeptTensors&) = delete;
 
-  // What make() gave for this key, or gives now; nobody may write to it. What make() throws goes on to the caller.
+  // Returns the tensors for this key, and calls make() if they are not cached. Nobody may write to them. Exceptions
+  // from make() pass through.
   std::vector<Tensor> get(const Key& key, const std::function<std::vector<Tensor>()>& make);
 
  private:
@@ -37,11 +37,11 @@ class KeptTensors {
   };
   const size_t most_;
   std::mutex mutex_;
-  std::vector<Kept> last_;  // the one that was asked for last at the end
+  std::vector<Kept> last_;  // the most recently used at the end
 };
 
-// While it lives, what the calling thread gets of any KeptTensors is put into `list`, too: for those who use the
-// addresses for longer than they are kept.
+// While it lives, tensors that the calling thread gets from any KeptTensors are also added to `list`. For callers that
+// use the addresses for longer than the cache keeps the tensors.
 class HoldKept {
  public:
   [[nodiscard]] explicit HoldKept(std::vector<Tensor>& list);

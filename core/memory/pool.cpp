@@ -3,16 +3,16 @@
 namespace isonorm::pool::detail {
 namespace {
 
-// Blocks of one size that a thread keeps at most, so that a thread which releases what another one makes does not hoard
-// them. None under AddressSanitizer, which then sees every access to a released block.
+// Most blocks of one size that a thread keeps, so that a thread that frees the blocks of another thread does not hoard
+// them. 0 under AddressSanitizer, which then sees every access to a freed block.
 #ifdef __SANITIZE_ADDRESS__
 constexpr int kKept = 0;
 #else
 constexpr int kKept = 4096;
 #endif
 
-// Opens the lists of a thread. When the thread ends it empties and closes them: what the thread still releases then
-// goes back to the system.
+// Opens the lists of a thread. When the thread ends, empties and closes them: blocks that the thread frees after that
+// go back to the system.
 struct Opening {
   Opening() {
     for (List& l : lists) l.room = kKept;

@@ -1,6 +1,5 @@
-// Small blocks of memory from free lists that each thread has for itself. What an op is recorded with (tensors,
-// storage, small data, nodes) comes and goes a thousand times a step: neither a lock nor a search stands between it and
-// memory.
+// Small blocks of memory from free lists, which every thread has for itself. Recording an op creates and frees tensors,
+// storage, small data and nodes a thousand times per step; this takes neither a lock nor a search.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +9,7 @@
 
 namespace isonorm::pool {
 
-inline constexpr size_t kLargest = 512;  // bytes; a larger block comes from operator new and goes back there
+inline constexpr size_t kLargest = 512;  // bytes; a larger block comes from operator new and returns there
 
 namespace detail {
 inline constexpr size_t kUnit = 64;  // sizes are rounded up to multiples of a cache line
@@ -20,16 +19,16 @@ struct Block {
 };
 struct List {
   Block* first = nullptr;
-  int room = 0;  // blocks that may still be put in
+  int room = 0;  // number of blocks that may still be put in
 };
-inline constinit thread_local List lists[kLargest / kUnit];  // trivial, so that it may be used until the thread is gone
+inline constinit thread_local List lists[kLargest / kUnit];  // trivial type, so usable until the thread is gone
 
 inline List& list_of(size_t bytes) { return lists[(bytes + kUnit - 1) / kUnit - 1]; }
 void* from_system(size_t bytes);
 void to_system(void* block) noexcept;
 }  // namespace detail
 
-// A block of at least `bytes` > 0 bytes, aligned to 64. Throws std::bad_alloc where memory is out.
+// A block of at least `bytes` > 0 bytes, aligned to 64. Throws std::bad_alloc if memory runs out.
 inline void* take(size_t bytes) {
   if (bytes > kLargest) return detail::from_system(bytes);
   detail::List& list = detail::list_of(bytes);
@@ -40,7 +39,7 @@ inline void* take(size_t bytes) {
   ++list.room;
   return block;
 }
-// Gives a block back, from any thread, naming as many bytes as were asked for.
+// Frees a block, from any thread. `bytes` must be the number that was asked for.
 inline void give(void* block, size_t bytes) noexcept {
   if (bytes > kLargest) return detail::to_system(block);
   detail::List& list = detail::list_of(bytes);
@@ -50,7 +49,7 @@ inline void give(void* block, size_t bytes) noexcept {
   --list.room;
 }
 
-// The allocator of the standard's interface.
+// A standard allocator over the pool.
 template <class T> struct Allocator {
   using value_type = T;
   Allocator() = default;
@@ -60,7 +59,7 @@ template <class T> struct Allocator {
   bool operator==(const Allocator&) const { return true; }
 };
 
-// std::make_shared whose block is one of the pool's.
+// std::make_shared with a block from the pool.
 template <class T, class... A> std::shared_ptr<T> make_shared(A&&... arguments) {
   return std::allocate_shared<T>(Allocator<T>(), std::forward<A>(arguments)...);
 }

@@ -37,7 +37,7 @@ void* Ranges::take(int64_t bytes) {
   return best->begin;
 }
 
-// A block of a fresh range and, where it is not alone in its segment, of the free one before it.
+// Takes a block from a fresh range and from the free range before it, if both are in one segment.
 void* Ranges::take_fresh(int64_t bytes) {
   for (At r = ranges_.begin(); r != ranges_.end(); ++r) {
     if (r->state != State::fresh) continue;

@@ -1,7 +1,7 @@
-// Memory in large segments, divided among blocks of any size. Free neighbours are one range, and a block takes the
-// smallest range that holds it, the first of several by address (best fit with coalescing: Knuth, The Art of Computer
-// Programming, vol. 1, section 2.5): what gradients leave is there for activations of other sizes. Memory that no block
-// had before comes last. A search looks at every range: blocks are large, so they are not many.
+// Large segments of memory, divided into blocks of any size. Free neighbours are merged into one range. A block takes
+// the smallest range that holds it, at equal size the first by address (best fit with coalescing: Knuth, The Art of
+// Computer Programming, vol. 1, section 2.5), so memory freed by gradients serves activations of other sizes. Memory
+// that was never used comes last. A search visits every range; there are few, because blocks are large.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,18 @@ namespace isonorm {
 
 class Ranges {
  public:
-  // Memory to divide, whose owner keeps it until release(). Throws std::bad_alloc and has then changed nothing.
+  // Adds memory to divide. Its owner keeps it until release(). Throws std::bad_alloc, and has changed nothing then.
   void add(void* segment, int64_t bytes);
-  // A block of `bytes` > 0; null where no range holds it. Throws as add() does.
+  // A block of `bytes` > 0; null if no range is large enough. Throws like add().
   void* take(int64_t bytes);
-  // Frees a block that take() gave.
+  // Frees a block from take().
   void give(void* block) noexcept;
-  // Forgets what lies in free ranges, handing each to `discard`, then each segment without a block to `release`.
+  // Passes each free range to `discard`, since its contents are no longer needed, and each segment without blocks to
+  // `release`.
   void empty(const std::function<void(void*, int64_t)>& discard, const std::function<void(void*)>& release) noexcept;
 
   int64_t busy() const { return busy_; }        // bytes of all blocks
-  int64_t touched() const { return touched_; }  // bytes that are in a block or were, and are not forgotten
+  int64_t touched() const { return touched_; }  // bytes in blocks now or before, less discarded ones
 
  private:
   enum class State { busy, free, fresh };  // fresh: free and not touched
@@ -31,12 +32,12 @@ class Ranges {
     std::byte* begin;
     int64_t bytes;
     State state;
-    bool first;  // of its segment
+    bool first;  // first of its segment
   };
   using At = std::vector<Range>::iterator;
 
-  At at(void* begin);         // the range that begins there, else the next one
-  bool joins_next(At range);  // neighbours of one segment, in the same state
+  At at(void* begin);         // the range that begins there, else the next range
+  bool joins_next(At range);  // the next range is in the same segment and state
   void absorb_next(At range);
   void* take_fresh(int64_t bytes);
 

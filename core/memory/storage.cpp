@@ -13,7 +13,7 @@ std::atomic<int> gpu_count{0};
 Allocator& allocator_of_gpu(Device device) {
   if (Allocator* a = UseAllocator::of(device)) return *a;
   if (gpu_count == 0) {
-    [[maybe_unused]] static const bool started = (start_cuda(), true);  // again by the next request where it throws
+    [[maybe_unused]] static const bool started = (start_cuda(), true);  // if it throws, the next request tries again
   }
   check(device.index >= 0 && device.index < gpu_count, "allocate: no device ", device,
         ", the GPUs are cuda:0 to cuda:", gpu_count - 1);

@@ -1,5 +1,5 @@
-// The bytes behind tensors. Never moves; `version` rises with each in-place write, so that a saved tensor can tell that
-// it was changed.
+// Storage: the bytes of tensors. They never move. `version` rises with each in-place write, so that a saved tensor can
+// detect that it was changed.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@ class Allocator;
 
 class Storage {
  public:
-  Storage(int64_t bytes, Device device);  // uninitialised; throws where memory is out
-  // Over memory of another owner, which has to outlive it.
+  Storage(int64_t bytes, Device device);  // uninitialised; throws if memory runs out
+  // Uses memory of another owner, who must keep it for longer than the Storage lives.
   Storage(void* borrowed, int64_t bytes, Device device) : data_(borrowed), bytes_(bytes), device_(device) {}
   ~Storage();
   Storage(const Storage&) = delete;
@@ -26,11 +26,11 @@ class Storage {
   int64_t bytes() const { return bytes_; }
   Device device() const { return device_; }
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
-  // Of two threads that write at once one may not be counted; the version has changed all the same.
+  // If two threads write at the same time, one write may not be counted; the version changes all the same.
   void bump_version() { version_.store(version() + 1, std::memory_order_relaxed); }
 
-  // What a kernel of this device made of the bytes, in a form of its own, valid until they are written to. Null:
-  // nothing.
+  // Keeps data that a kernel of this device derived from the bytes, in a form of its own. Valid until the bytes are
+  // written to. Null: drops it.
   void keep(std::shared_ptr<const void> derived) {
     derived_ = std::move(derived);
     derived_version_ = version();
@@ -38,9 +38,9 @@ class Storage {
   const void* derived() const { return derived_version_ == version() ? derived_.get() : nullptr; }
 
  private:
-  static constexpr int64_t kInside = 64;  // up to so many bytes of a CPU tensor need no block of their own
+  static constexpr int64_t kInside = 64;  // CPU tensors of up to this many bytes are stored inside
 
-  Allocator* allocator_ = nullptr;  // null: the bytes are inside_
+  Allocator* allocator_ = nullptr;  // null: data_ is inside_ or borrowed
   void* data_;
   int64_t bytes_;
   Device device_;
@@ -50,14 +50,14 @@ class Storage {
   alignas(64) std::byte inside_[kInside];
 };
 
-// The allocator that serves a device: host_allocator() for the CPU unless another was bound (a test binds one that
-// checks writes). The first request for a GPU calls start_cuda(). Throws where the program has no such device.
+// The allocator of a device: host_allocator() for the CPU unless another one was bound (a test binds one that checks
+// writes). The first request for a GPU calls start_cuda(). Throws if the program has no such device.
 Allocator& allocator_of(Device device);
-// GPUs are bound in the order of their indices, from 0: those that are bound are those that there are.
+// GPUs are bound in order of their indices, from 0. The bound GPUs are all GPUs that there are.
 void bind_allocator(Device device, Allocator* allocator);
 
-// Binds an allocator for every GPU, kernels::transfer and the kernels. Defined in gpu/; throws where the library was
-// built without it, or where there is no GPU. Called once, by one thread.
+// Binds an allocator for every GPU, kernels::transfer and the kernels. Defined in gpu/. Throws if the library was built
+// without GPU support, or if there is no GPU. Called once, by one thread.
 void start_cuda();
 
 }  // namespace isonorm

@@ -1,4 +1,4 @@
-// Tensors on their way to a device, beside what it computes.
+// Copies tensors to a device while the device computes.
 #pragma once
 
 #include <memory>
@@ -7,22 +7,21 @@
 
 namespace isonorm {
 
-// A copy that is under way. Dropped before it was taken, it is given up without harm to what its memory serves next.
+// A copy in progress. If it is destroyed before take(), later uses of its memory still wait for the copy.
 class Upload {
  public:
   virtual ~Upload() = default;
-  // The tensor on the device: what is computed with it from now on follows the copy, for which the host does not wait.
-  // Once.
+  // Returns the tensor on the device. Later work on the device waits for the copy; the host does not. Call it once.
   virtual Tensor take() = 0;
 };
 
-// Begins to copy x, contiguous and on the CPU, to a device; any dtype, by any thread. When it returns x may be written
-// to. On a GPU the copy goes through memory that is pinned, in a stream of its own, behind all that the device was given
-// so far; the calling thread waits where several copies are still under way. The CPU: x itself. Throws where x is not
-// such a tensor or the program has no such device.
+// Begins to copy x to a device. x is contiguous, on the CPU, of any dtype. Any thread may call it. On a GPU the copy
+// goes through pinned memory in a stream of its own, after all work that the device was given so far; if several copies
+// are still in progress, the calling thread waits for one of them first. x may be written to when upload() returns. On
+// the CPU the result is x itself. Throws if x is not contiguous on the CPU, or if the program has no such device.
 std::unique_ptr<Upload> upload(const Tensor& x, Device device);
 
-// How copies to a GPU begin; start_cuda() sets it.
+// Begins a copy to a GPU. Set by start_cuda().
 using BeginUpload = std::unique_ptr<Upload> (*)(const Tensor& x, Device device);
 inline constinit BeginUpload begin_upload = nullptr;
 

@@ -1,4 +1,4 @@
-// Where memory of a GPU comes from, for a while and one thread.
+// Chooses the allocator of a GPU for one thread, for a while.
 #pragma once
 
 #include "core/device.h"
@@ -7,8 +7,8 @@ namespace isonorm {
 
 class Allocator;
 
-// While it lives, memory of a GPU that the calling thread asks for comes from this allocator, which outlives whatever it
-// gave.
+// While it lives, GPU memory that the calling thread asks for comes from this allocator. The allocator must outlive all
+// its blocks.
 class UseAllocator {
  public:
   [[nodiscard]] UseAllocator(Device device, Allocator& allocator);
@@ -16,7 +16,7 @@ class UseAllocator {
   UseAllocator(const UseAllocator&) = delete;
   UseAllocator& operator=(const UseAllocator&) = delete;
 
-  // Of the calling thread and a device, the innermost one's; null where there is none.
+  // The innermost allocator of the calling thread for this device; null if there is none.
   static Allocator* of(Device device);
 
  private:

@@ -11,7 +11,7 @@
 namespace isonorm {
 namespace {
 
-// OpenMP's own functions, which count for the calling thread, where OpenBLAS stands on them.
+// OpenMP's functions, which set the number of threads for the calling thread. Null if OpenBLAS does not use OpenMP.
 struct OpenMp {
   int (*threads)() = nullptr;
   void (*set_threads)(int) = nullptr;
@@ -33,7 +33,7 @@ const OpenMp& openmp() {
   return found;
 }
 
-std::atomic<int> calls = 0, most_calls = 0;  // at once
+std::atomic<int> calls = 0, most_calls = 0;  // calls at the same time: now, at most so far
 
 constexpr size_t kBuffer = size_t{128} << 20;  // BUFFER_SIZE in OpenBLAS's common_x86_64.h
 
@@ -47,7 +47,7 @@ bool has_room() {
 BlasCall::BlasCall() : before_(openmp().threads ? openmp().threads() : 1) {
   const int now = ++calls;
   int most = most_calls.load(std::memory_order_relaxed);
-  if (now > most) {  // OpenBLAS keeps its buffers, and takes one more now
+  if (now > most) {  // OpenBLAS keeps its buffers, and now takes one more
     if (!has_room()) {
       --calls;
       raise_text(ErrorKind::memory, __FILE__, __LINE__, "OpenBLAS: no room for its buffer of ", kBuffer >> 20, " MB");

@@ -1,12 +1,12 @@
-// Internal: calls of OpenBLAS.
+// Internal: a scope around calls of OpenBLAS.
 #pragma once
 
 namespace isonorm {
 
-// While this lives, OpenBLAS computes what the calling thread asks for in that thread alone: our own threads share out
-// the work. Of the OpenMP flavour this leaves the process as it was; of the pthread flavour the number of threads is
-// one from then on. Throws ErrorKind::memory where there is no room for the buffer that OpenBLAS takes for a thread:
-// OpenBLAS would ask the system for it without end.
+// While this lives, OpenBLAS computes in the calling thread alone, because our own threads share the work. With
+// OpenBLAS's OpenMP flavour, the process is unchanged afterwards; with the pthread flavour, OpenBLAS has one thread
+// from then on. Throws ErrorKind::memory if there is no room for the buffer that OpenBLAS takes for a thread; OpenBLAS
+// would ask the system for it in an endless loop.
 class BlasCall {
  public:
   [[nodiscard]] BlasCall();
@@ -15,7 +15,7 @@ class BlasCall {
   BlasCall& operator=(const BlasCall&) = delete;
 
  private:
-  int before_;  // what OpenMP would use in this thread
+  int before_;  // number of threads that OpenMP would use in this thread
 };
 
 }  // namespace isonorm

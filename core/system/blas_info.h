@@ -1,5 +1,5 @@
-// What the BLAS library at hand is. Which one a program gets is decided when it starts: by the machine's packages, its
-// CPU and environment.
+// Describes the BLAS library that this process uses. The machine's packages, its CPU and the environment choose it when
+// the program starts.
 #pragma once
 
 #include <string>

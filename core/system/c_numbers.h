@@ -1,11 +1,11 @@
-// Internal: numbers of the C library as the C locale has them, whatever locale the program has set.
+// Internal: the C library's numbers in the C locale, whatever locale the program has set.
 #pragma once
 
 #include <locale.h>
 
 namespace isonorm {
 
-// While it lives, strtod and localeconv of this thread have a decimal point: for libraries that read numbers by them.
+// While it lives, strtod and localeconv of this thread use a decimal point, for libraries that read numbers with them.
 class CNumbers {
  public:
   [[nodiscard]] CNumbers() : before_(uselocale(c_locale())) {}

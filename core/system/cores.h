@@ -50,7 +50,7 @@ const CoreUse& core_use();
 
 // The CPU time, in cores, that this process's control groups allow: the least over its groups and their ancestors. 0:
 // no limit.
-// root: the folder that holds /proc and /sys; tests have their own. Sources: "Control Group v2" (cpu.max) and "CFS
+// root: the folder that contains /proc and /sys; tests have their own. Sources: "Control Group v2" (cpu.max) and "CFS
 // Bandwidth Control" (v1: cpu.cfs_quota_us, cpu.cfs_period_us) in the Linux kernel's documentation.
 double cores_of_groups(const std::string& root);
 

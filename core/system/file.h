@@ -1,4 +1,4 @@
-// Reading files: whole, or in pieces whose bounds are checked against the file's size. Failures are Error with
+// Reads files, as a whole or in pieces whose bounds are checked against the file's size. Failures are Error with
 // ErrorKind::io and name the file.
 #pragma once
 
@@ -16,26 +16,26 @@ namespace isonorm {
 struct Bytes {
   std::string name;  // readers put it before their messages: Scope scope(bytes.name)
   int64_t size = 0;
-  // Copies bytes [offset, offset + n) to `to`. Throws where they leave [0, size) or the file has become shorter;
+  // Copies bytes [offset, offset + n) to `to`. Throws if they are not all in [0, size) or the file has become shorter;
   // the message does not repeat the name.
   std::function<void(int64_t offset, void* to, int64_t n)> read;
 };
 
-// An open regular file. Throws where it is missing, not a regular file or unreadable.
+// An open regular file. Throws if it is missing, not a regular file or unreadable.
 Bytes open_bytes(const std::string& path);
-// A view of memory, which must live as long as the result.
+// A view of memory, which must live at least as long as the result.
 Bytes memory_bytes(std::span<const uint8_t> memory, const std::string& name);
 inline Bytes memory_bytes(std::string_view text, const std::string& name) {
   return memory_bytes({reinterpret_cast<const uint8_t*>(text.data()), text.size()}, name);
 }
 
-// All bytes. Throws, before anything is allocated, where there are more than `limit`.
+// All bytes. Throws if there are more than `limit`, before anything is allocated.
 std::vector<uint8_t> read_all(const Bytes& bytes, int64_t limit);
 
-// The same of a regular file, as text.
+// All bytes of a regular file, as text. Throws like open_bytes() and read_all().
 std::string read_text(const std::string& path, int64_t limit);
 
-// Whether there is anything (file, folder, device) at `path`.
+// True if `path` exists: a file, folder or device.
 bool file_exists(const std::string& path);
 
 }  // namespace isonorm

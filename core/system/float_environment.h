@@ -5,10 +5,10 @@
 
 namespace isonorm {
 
-// While an object lives, its thread computes as C's default environment says: it rounds to nearest, keeps subnormal
-// numbers and raises no signal. A program may have set this otherwise: by fesetround() or feenableexcept(), or by
-// -ffast-math in its link command, which turns subnormal numbers off when it starts. On CPUs other than x86-64 and
-// 64-bit ARM it does nothing.
+// While an object lives, its thread computes in C's default environment: it rounds to nearest, keeps subnormal numbers
+// and raises no signal. A program may have changed this by fesetround() or feenableexcept(), or by -ffast-math in its
+// link command, which turns subnormal numbers off at program start. Does nothing on CPUs other than x86-64 and 64-bit
+// ARM.
 class DefaultFloatEnvironment {
  public:
   [[nodiscard]] DefaultFloatEnvironment() : before_(read()) {

@@ -18,8 +18,8 @@ uint32_t code_point(std::string_view s, int n) {
   return c;
 }
 
-// Control characters (C0, DEL, C1), and what is not seen: marks that say which way text runs, join or break it (Unicode
-// categories Cf, Zl, Zp).
+// True for control characters (C0, DEL, C1) and for invisible characters that set the direction of text, join it or
+// break it (Unicode categories Cf, Zl, Zp).
 bool speaks(uint32_t c) {
   constexpr uint32_t hidden[][2] = {{0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},      {0x61c, 0x61c},
                                     {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e},  {0x2060, 0x206f},
@@ -43,7 +43,7 @@ std::string escaped(std::string_view s) {
   return shown;
 }
 
-// Whether a character begins at s[at].
+// True if a character begins at s[at].
 bool begins(std::string_view s, size_t at) { return (static_cast<uint8_t>(s[at]) & 0xc0) != 0x80; }
 
 }  // namespace
@@ -57,7 +57,7 @@ int utf8_length(std::string_view s) {
   if (n == 0 || s.size() < static_cast<size_t>(n)) return 0;
   for (int i = 1; i < n; ++i)
     if (byte(static_cast<size_t>(i)) >> 6 != 2) return 0;
-  // The second byte decides what the first leaves open: overlong forms, surrogates, beyond U+10FFFF.
+  // The second byte excludes what the first allows: overlong forms, surrogates, code points beyond U+10FFFF.
   const uint8_t second = byte(1);
   if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f)) return 0;
   if ((lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) return 0;

@@ -1,5 +1,5 @@
-// Text that others wrote (files, their metadata, names): how messages and terminals show it. It can neither speak to a
-// terminal nor fill one.
+// Shows text that others wrote (files, their metadata, names) in messages and on terminals. The text can neither
+// control a terminal nor fill it.
 #pragma once
 
 #include <cstddef>
@@ -11,33 +11,34 @@
 
 namespace isonorm {
 
-// Number of bytes of the well-formed UTF-8 character that `s` begins with (1 to 4), 0 where there is none. Source: RFC
+// Length in bytes (1 to 4) of the well-formed UTF-8 character at the start of `s`; 0 if there is none. Source: RFC
 // 3629, section 4.
 int utf8_length(std::string_view s);
 
-// The first `most` bytes of `s` without a UTF-8 character that they begin and do not finish. Bytes that are not UTF-8 stay.
+// The first `most` bytes of `s`, without a UTF-8 character that begins there and is not complete. Bytes that are not UTF-8
+// stay.
 std::string_view whole_characters(std::string_view s, size_t most = std::string_view::npos);
 
-// Longest line that printable() gives, in bytes: two paths and a sentence.
+// Longest text in bytes that printable() shows without a cut: enough for two paths and a sentence.
 inline constexpr size_t kLongestLine = 10'000;
 
-// `s` on one line. A line break is a space. Control characters, marks that turn the direction of text and bytes that are
-// not UTF-8 are written as "\x1b" or "\u202e". Of more than `most` bytes the middle is left out: "abc ... (1000000 bytes)
-// ... xyz".
+// `s` on one line. A line break becomes a space. Control characters, characters that set the direction of text, and
+// bytes that are not UTF-8 are written as "\x1b" or "\u202e". If `s` has more than `most` bytes, its middle is left
+// out: "abc ... (1000000 bytes) ... xyz".
 std::string printable(std::string_view s, size_t most = kLongestLine);
 
-// Each line of `text` as printable() shows it, of any length.
+// Each line of `text` as printable() shows it; no line is shortened.
 std::string printable_lines(std::string_view text);
 
-// A part of a message (core/error.h) that a file or person chose: printable, in quotes, of 80 bytes at most. Messages quote
-// words of the command line by ", others by '.
+// A part of a message (core/error.h) that comes from a file or a person: printable, in quotes, of at most 80 bytes.
+// Messages quote words of the command line with ", others with '.
 struct Shown {
   std::string_view text;
   char quote = '\'';
 };
 void append_text(std::string& s, Shown part);
 
-// A list in a message, cut short after `most` entries: "a, b, and 19980 more".
+// A list in a message that shows the first `most` entries: "a, b, and 19980 more".
 class ShortList {
  public:
   explicit ShortList(std::string separator = ", ", size_t most = 20) : separator_(std::move(separator)), most_(most) {}

@@ -1,4 +1,5 @@
-// The process that started a thread. A child of fork() has a copy of the parent's memory, and none of its other threads.
+// The process that started a thread. A child of fork() has a copy of the parent's memory, but none of its other
+// threads.
 #pragma once
 
 #include <sys/types.h>

@@ -76,7 +76,7 @@ LocalRanks local_ranks(const Variables& environment, const std::string& program)
   LocalRanks ranks;
   const auto take = [&](const char* variable, int count) {
     if (count >= std::max(1, ranks.count))
-      ranks.count = count, ranks.variable = variable;  // if there are two launchers, the one with more ranks
+      ranks.count = count, ranks.variable = variable;  // if there are two launchers, the one with more ranks counts
   };
   take("MPI_LOCALNRANKS", positive(environment, "MPI_LOCALNRANKS"));
   if (environment("PMIX_RANK") || environment("PMI_RANK")) {

@@ -1,5 +1,4 @@
-// Internal: the launcher (mpirun of Open MPI or MPICH, or srun) that has started this process as one rank among
-// several.
+// Internal: the launcher (mpirun of Open MPI or MPICH, or srun) that started this process as one of several ranks.
 #pragma once
 
 #include <sys/types.h>

@@ -23,7 +23,7 @@ class Mapping {
   Mapping& operator=(const Mapping&) = delete;
 
   std::string_view bytes() const { return {begin_, size_}; }
-  // Throws if `use` has not seen the file's bytes.
+  // Throws if `use` did not see all of the file's bytes.
   void check_whole(const std::string& path) const {
     struct stat info {};
     check_io(::fstat(fd_, &info) == 0 && static_cast<size_t>(info.st_size) >= size_, path,
@@ -37,7 +37,7 @@ class Mapping {
   bool replace_by_zeros(char* from);
 
   static inline thread_local Mapping* innermost_ = nullptr;  // of this thread
-  static inline struct sigaction before_ {};                 // what SIGBUS did
+  static inline struct sigaction before_ {};                 // the handler of SIGBUS before ours
 
   int fd_ = -1;
   char* begin_ = nullptr;  // null if the file is empty
@@ -46,7 +46,8 @@ class Mapping {
   Mapping* outer_;
 };
 
-// Puts zeros in the place of the page of `from` and all that follow. mmap() is a system call and nothing else: a signal handler may use it.
+// Replaces the page of `from` and all later pages by zeros. mmap() is only a system call, so a signal handler may use
+// it.
 bool Mapping::replace_by_zeros(char* from) {
   if (from < begin_ || from >= begin_ + size_) return false;
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
@@ -61,7 +62,7 @@ void Mapping::on_bus_error(int, siginfo_t* info, void*) {
   bool ours = false;
   for (Mapping* m = innermost_; m && !ours; m = m->outer_)
     ours = m->replace_by_zeros(static_cast<char*>(info->si_addr));
-  if (!ours) ::sigaction(SIGBUS, &before_, nullptr);  // the signal comes again, to the handler before ours
+  if (!ours) ::sigaction(SIGBUS, &before_, nullptr);  // the signal is raised again, for the handler before ours
   errno = error;
 }
 

@@ -5,8 +5,8 @@
 
 namespace isonorm {
 
-// How fast an amount has grown in the last 30 seconds, or between the last two points if they are further apart. After
-// a pause (SIGSTOP, a suspended machine) the rate is right again after the next two points.
+// The speed at which an amount grew in the last 30 seconds, or between the last two points if they are further apart.
+// After a pause (SIGSTOP, a suspended machine) the rate is right again after the next two points.
 class MovingRate {
  public:
   // The task begins with `amount` at the time `seconds`.

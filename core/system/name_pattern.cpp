@@ -10,8 +10,9 @@ namespace {
 constexpr std::string_view kAny = "**";
 using Stars = std::vector<std::string>;
 
-// How many characters at the beginning of `name` a pattern without ** takes, at least or, where `whole`, all of them;
-// npos where it does not fit. What a star stands for ends as early as can be: that leaves most to the stars after it.
+// Matches a pattern without ** against the beginning of `name`, or, if `whole`, against all of it. Returns the number
+// of characters that match; npos if the pattern does not match. Each star takes as few characters as possible, which
+// leaves most to the stars after it.
 size_t taken(std::string_view pattern, std::string_view name, bool whole, Stars& stars) {
   size_t star = pattern.find('*'), at = pattern.substr(0, star).size();
   if (!name.starts_with(pattern.substr(0, star))) return name.npos;
@@ -36,7 +37,7 @@ bool matches(std::string_view pattern, std::string_view name, Stars& stars) {
   while (at != name.npos && any != pattern.npos) {
     pattern.remove_prefix(any + kAny.size());
     any = pattern.find(kAny);
-    // What is between this ** and the next begins, and with that ends, as early as can be.
+    // The part between this ** and the next one begins, and therefore ends, as early as possible.
     const size_t begin = at, before = found.size();
     at = name.npos;
     for (size_t length = 1; begin + length <= name.size() && at == name.npos; ++length) {

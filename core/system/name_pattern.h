@@ -1,5 +1,5 @@
-// Patterns of tensor names: `*` stands for one or more characters other than '.', `**` for one or more of any. So
-// "blocks.*.norm" is the norm of each block and of nothing deeper, "**.bias" every bias that lies in something.
+// Patterns of tensor names: `*` stands for one or more characters other than '.', `**` for one or more of any
+// character. So "blocks.*.norm" is the norm of each block and nothing deeper, "**.bias" is every bias inside a module.
 #pragma once
 
 #include <string>
@@ -8,14 +8,15 @@
 
 namespace isonorm::names {
 
-// Whether `name` is `pattern`; what the stars stand for, each as short as can be from the left, is appended to `stars`.
-// In the time of the two lengths' product, where there is a `**` times the length of the name.
+// Returns true if `name` matches `pattern`, and appends to `stars` the text of each star. From the left, each star is
+// as short as possible. Takes time proportional to the product of the lengths of pattern and name; with `**`, times the
+// length of the name once more.
 bool matches(std::string_view pattern, std::string_view name, std::vector<std::string>& stars);
 
-// Stars of a pattern, of either kind.
+// The number of stars in a pattern; ** counts as one.
 size_t count_stars(std::string_view pattern);
 
-// The pattern with its stars replaced, in order, whichever kind they are. Throws where it has more than there are.
+// The pattern with its stars, of either kind, replaced in order. Throws if it has more stars than `stars` has texts.
 std::string filled(const std::string& pattern, const std::vector<std::string>& stars);
 
 }  // namespace isonorm::names

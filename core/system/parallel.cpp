@@ -26,7 +26,8 @@ int default_threads() {
   return std::min(read_number(first, n) && n >= 1 ? n : core_use().threads, kMostThreads);
 }
 
-// Of the calling thread: what set_num_threads said, and the threads of the region that it is in and its index there.
+// State of the calling thread: the number that it passed to set_num_threads(), and, inside a region, the region's
+// number of threads and this thread's index.
 struct Here {
   int told = 0, region = 0, index = 0;
 };
@@ -49,12 +50,13 @@ int thread_index() { return here.index; }
 
 namespace {
 
-// What is left of the chunks that a thread shall do: it takes them from the first on, who helps it from the last.
+// The chunks of a thread's share that nobody has taken yet. The thread takes them from the front, helpers from the
+// back.
 class alignas(64) Share {
  public:
   void set(int64_t begin, int64_t end) { left_ = word(static_cast<uint64_t>(begin), static_cast<uint64_t>(end)); }
 
-  int64_t take(bool first) {  // -1: nothing is left
+  int64_t take(bool first) {  // -1: no chunk is left
     uint64_t left = left_.load(std::memory_order_relaxed);
     while (true) {
       const uint64_t begin = left >> 32, end = left & 0xffffffff;
@@ -69,7 +71,7 @@ class alignas(64) Share {
   std::atomic<uint64_t> left_;
 };
 
-// A region: the shares of its threads.
+// A parallel region: the shares of its threads.
 class Region {
  public:
   Region(int64_t count, int threads, void (*body)(const void*, int64_t), const void* closure)
@@ -80,8 +82,8 @@ class Region {
     for (int s = 0; s < shares_; ++s) left_[s].set(chunks * s / shares_, chunks * (s + 1) / shares_);
   }
 
-  // Each thread has a share of the blocks, the same one in every region of a size, so that it meets what it left in its
-  // cache. Where a core is slow, or busy elsewhere for a while, the others take over the rest of its share.
+  // Each thread has a share of the blocks. It has the same share in every region of a size, so it finds its own data in
+  // its cache. If a core is slow or busy with other work, the other threads take over the rest of its share.
   void work(int index) {
     here.region = threads_, here.index = index;
     for (int i = 0; i < shares_; ++i) {
@@ -100,7 +102,7 @@ class Region {
   void run(int64_t block) {
     try {
       body_(closure_, block);
-    } catch (...) {  // none may leave the thread
+    } catch (...) {  // exceptions must not leave the thread
       const std::lock_guard lock(mutex_);
       if (!first_) first_ = std::current_exception();
     }

@@ -1,5 +1,5 @@
-// parallel_for over blocks of an index range. Which thread runs a block is open; where the blocks begin is not, so a
-// kernel that keeps its sums inside blocks gives the same bits for any number of threads.
+// parallel_for over blocks of an index range. Any thread may run a block. even_blocks() does not depend on the number
+// of threads, so a kernel that sums inside its blocks gives the same bits for any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace isonorm {
 
-// More threads than any machine's cores would only take memory; OMP_NUM_THREADS beyond it counts as this.
+// More threads than the cores of any machine would only take memory. A larger OMP_NUM_THREADS counts as this number.
 inline constexpr int kMostThreads = 1024;
 
 // The number of threads of a parallel_for, including the calling thread: the number that set_num_threads() set in the
@@ -20,20 +20,20 @@ inline constexpr int kMostThreads = 1024;
 // srun) divide the cores of their machine. All callers share the other threads. A child of fork() starts its own
 // threads; but if fork() was called inside parallel_for, the child may only end or start another program.
 int num_threads();
-// Sets the number for the calling thread; inside of parallel_for it holds afterwards. Throws where n is not in
-// [1, kMostThreads].
+// Sets the number for the calling thread; inside a parallel_for it takes effect afterwards. Throws unless 1 <= n <=
+// kMostThreads.
 void set_num_threads(int n);
-int thread_index();  // of the calling thread inside parallel_for: 0 .. num_threads() - 1
+int thread_index();  // of the calling thread inside a parallel_for: 0 .. num_threads() - 1
 
-// [0, n) cut into `count` blocks, as equal as whole units allow.
+// [0, n) divided into `count` blocks of whole units, as equal as possible.
 struct Partition {
   int64_t n, count, unit = 1;
 
   int64_t begin(int64_t b) const { return std::min(n, ceil_div(n, unit) * b / count * unit); }
 };
 
-// Blocks of at most `grain` indices, a multiple of `unit`, that share out evenly among 1, 2, 4 or 8 threads. They
-// depend on these three numbers alone.
+// Blocks of at most `grain` indices, a multiple of `unit`, that divide evenly among 1, 2, 4 or 8 threads. They depend
+// only on these three numbers.
 inline Partition even_blocks(int64_t n, int64_t grain, int64_t unit = 1) {
   if (n <= grain) return {n, n > 0, unit};
   const int64_t count = ceil_div(n, grain);
@@ -42,7 +42,7 @@ inline Partition even_blocks(int64_t n, int64_t grain, int64_t unit = 1) {
   return {n, std::min(even, ceil_div(n, unit)), unit};
 }
 
-// As many for each of the threads there are, for work whose bits do not depend on where blocks begin.
+// The same number of blocks for every thread, for work whose bits do not depend on where blocks begin.
 inline Partition thread_blocks(int64_t n, int64_t grain, int64_t unit = 1) {
   const int64_t threads = num_threads(), each = ceil_div(ceil_div(n, threads), grain);
   return {n, std::min(each * threads, ceil_div(n, unit)), unit};

@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The marks around a call on a GPU, whose times are asked for when the device has long been there.
+// The marks around a call on a GPU. Their times are read at the end, when the device has passed them.
 struct Pending {
   size_t call;
   Mark begin, end;
@@ -36,9 +36,9 @@ struct Recorder {
   double now() const { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 } recorder;
 
-constexpr int kCannotBeWritten = 4;  // exit code, that of the program isonorm for files
+constexpr int kCannotBeWritten = 4;  // exit code, as in the program isonorm for files
 
-// ISONORM_PROFILE, for programs that do not know of profiles.
+// Serves ISONORM_PROFILE, for programs that do not use profile.h themselves.
 struct WholeProgram {
   const char* wish = std::getenv("ISONORM_PROFILE");
 
@@ -60,7 +60,8 @@ struct WholeProgram {
   }
 } whole_program;
 
-// A mark of a GPU's clock. That ends before this file's objects do, so a profile of the whole program is to end before it.
+// A mark of a GPU's clock. The clock is destroyed before the objects of this file, so atexit() finishes a profile of
+// the whole program first.
 Mark marked(Device device) {
   if (device == kCpu || !device_clock) return {};
   Mark mark = device_clock->mark(device);
@@ -69,13 +70,13 @@ Mark marked(Device device) {
 }
 
 thread_local std::vector<const char*> running;                // kernels, the innermost last
-thread_local std::vector<const std::string*> backward_paths;  // of the rules that run, the innermost last
+thread_local std::vector<const std::string*> backward_paths;  // of the running backward rules, the innermost last
 
-// Fills in what the marks say, of all calls on a device since start(). One wait for each device; then its clock is read
-// beside the host's. Returns the host's time when the last one was there, 0 where there is none.
+// Fills in the device times of all calls since start(). Waits once for each device, then reads its clock together with
+// the host's. Returns the host's time when the last device was done; 0 if no call was on a device.
 double read_marks(std::vector<Call>& calls, const std::vector<Pending>& pending) {
   double over = 0;
-  std::map<int, std::pair<Mark, double>> now;  // by device: a mark, and the host's time when it was over
+  std::map<int, std::pair<Mark, double>> now;  // by device: a mark, and the host's time when the device had passed it
   for (const Pending& p : pending) {
     Call& call = calls[p.call];
     auto [at, first] = now.try_emplace(call.device.index);
@@ -134,7 +135,7 @@ template <class... A> void line(std::string& out, const char* format, const A&..
   out += '\n';
 }
 
-// Billions per second, as text; nothing where there are none.
+// Billions per second, as text; empty if the count or the time is 0.
 std::string rate(int64_t count, double seconds) {
   return count > 0 && seconds > 0 ? printed("%.1f", static_cast<double>(count) / seconds / 1e9) : "";
 }
@@ -189,7 +190,7 @@ Timer::~Timer() {
   try {
     if (begin_) end = device_clock->mark(call_.device);
   } catch (const std::exception&) {
-    // The device is lost: the next wait says so, and this call has no time there.
+    // The device is lost: the next wait reports it, and this call has no device time.
   }
   const std::lock_guard lock(recorder.mutex);
   if (end) recorder.pending.push_back({recorder.calls.size(), std::move(begin_), std::move(end)});
@@ -210,7 +211,7 @@ std::string tables(const Profile& profile) {
     threads.insert(c.thread), places.insert(c.device == kCpu ? -1 : c.device.index);
   }
   const bool gpu = !places.empty() && *places.rbegin() >= 0;
-  // The last column where a GPU was called, nothing elsewhere.
+  // The last column if a GPU was called, otherwise an empty text.
   const auto host = [&](const char* format, auto value) { return gpu ? printed(format, value) : ""; };
   const auto share = [&](double seconds) { return profile.seconds > 0 ? 100 * seconds / profile.seconds : 0; };
   std::string out;
@@ -219,7 +220,7 @@ std::string tables(const Profile& profile) {
   for (const auto& [name, sum] : longest_first(kernels))
     line(out, "%-28s %9d %11.2f %7.1f %% %9s %9s%s", name, sum.calls, 1e3 * sum.seconds(), share(sum.seconds()),
          rate(sum.bytes, sum.seconds()), rate(sum.flops, sum.seconds()), host(" %9.2f", 1e3 * sum.host));
-  if (threads.size() < 2 && places.size() < 2) {  // else calls run beside each other
+  if (threads.size() < 2 && places.size() < 2) {  // otherwise calls overlap
     const double rest = profile.seconds - all.seconds();
     line(out, "%-28s %9s %11.2f %7.1f %%", "between kernels", "", 1e3 * rest, share(rest));
   }

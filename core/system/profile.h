@@ -1,13 +1,13 @@
-// Where the time goes: every call of a kernel with its time, the bytes of its tensors, its floating-point operations
-// and the module that asked for it.
+// Profiles of time: every call of a kernel with its time, the bytes of its tensors, its floating-point operations and
+// the module that called it.
 //
 //   ISONORM_PROFILE=1 program           prints tables on stderr when the program ends
 //   ISONORM_PROFILE=trace.json program  also writes the calls as a trace for ui.perfetto.dev or chrome://tracing;
-//                                       where it cannot be written the exit code is 4
+//                                       exit code 4 if the trace cannot be written
 //
-// A call on a GPU has two times: the host's, which gives the work, and the device's, which does it later.
+// To profile a part of a program: profile::start(), then std::puts(profile::tables(profile::stop()).c_str()).
 //
-// or, around what is of interest, profile::start() and std::puts(profile::tables(profile::stop()).c_str()).
+// A call on a GPU has two times: the host's, for submitting the work, and the device's, for executing it later.
 #pragma once
 
 #include <atomic>
@@ -26,10 +26,10 @@ struct Call {
   bool backward;          // from a backward rule
   int thread;             // the calling thread, counted from 0
   double start, seconds;  // of the host; start: since profile::start()
-  int64_t bytes;          // that the kernel reads and writes; a tensor that it reads and writes counts twice
-  int64_t flops;          // 0 where the kernel does not say
+  int64_t bytes;          // read and written by the kernel; a tensor that is both read and written counts twice
+  int64_t flops;          // 0 if the kernel does not report them
   Device device = kCpu;
-  double device_start = 0, device_seconds = 0;  // of a GPU, on the same clock as `start`
+  double device_start = 0, device_seconds = 0;  // on a GPU, on the same clock as `start`
 };
 
 struct Profile {
@@ -37,25 +37,26 @@ struct Profile {
   double seconds = 0;  // from start() to stop()
 };
 
-// Drops what was recorded so far and records from now on, in all threads. Recording costs some 200 ns per call.
+// Drops earlier records and records from now on, in all threads. Recording costs some 200 ns per call.
 void start();
-// Ends recording; waits once for each GPU that was called. Throws where none was started.
+// Ends recording. Waits once for each GPU that was called. Throws if recording was not started.
 Profile stop();
 
-// Two tables: by kernel, and by module (the numbers of blocks become '*'), the longest time first, with calls, time,
-// share of all time, GB/s and GFLOP/s. What lies between the kernels is a line of its own. Where a GPU was called the
-// times are those of where a call ran, and a column has the host's times beside them.
+// Two tables, by kernel and by module (block numbers become '*'), sorted by time, with calls, time, share of all time,
+// GB/s and GFLOP/s. The time between kernels has a line of its own. If a GPU was called, times are of the device that
+// ran the call, and one more column has the host's times.
 std::string tables(const Profile& profile);
-// The trace event format of Chrome (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU):
-// one complete event per call, on the host's threads (process 1); one more on its device (process 2 + index) for calls
-// of a GPU, of the category "device". Throws where the file cannot be written.
+// Writes the trace event format of Chrome
+// (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU): one complete event per call, on
+// the host's threads (process 1). A call of a GPU has one more event on its device (process 2 + index), of category
+// "device". Throws if the file cannot be written.
 void write_trace(const std::string& path, const Profile& profile);
 
-// The clock of GPUs; start_cuda() sets it. A mark is a place in the work that a device was given, the next one.
+// The clock of GPUs; start_cuda() sets it. A mark is a point in a device's queue of work, after all work given so far.
 using Mark = std::shared_ptr<const void>;
 struct DeviceClock {
   Mark (*mark)(Device device);
-  // From one mark of a device to a later one. Waits for both.
+  // Seconds from one mark of a device to a later one. Waits for both.
   double (*seconds)(const Mark& from, const Mark& to);
 };
 inline constinit const DeviceClock* device_clock = nullptr;
@@ -75,10 +76,10 @@ class Timer {
 
  private:
   Call call_;
-  Mark begin_;  // on a GPU
+  Mark begin_;  // defined on a GPU only
 };
 
-// While it lives, calls of this thread count as a backward rule's, and as those of the module `path`.
+// While it lives, calls of this thread are attributed to a backward rule and to the module `path`.
 class Backward {
  public:
   [[nodiscard]] explicit Backward(const std::string& path);

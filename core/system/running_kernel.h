@@ -1,9 +1,10 @@
-// Which kernel slot a thread runs, for who counts what a slot asks of a device.
+// The kernel slot that a thread is running, for code that counts a slot's requests to a device.
 #pragma once
 
 namespace isonorm::profile {
 
-// The name of the innermost slot that the calling thread runs; "" outside of all slots, and while no profile is taken.
+// The name of the innermost slot that the calling thread is running; "" outside of all slots, and while no profile is
+// recorded.
 const char* running_kernel();
 
 }  // namespace isonorm::profile

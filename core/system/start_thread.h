@@ -1,4 +1,4 @@
-// Threads that the library starts.
+// Starts the library's threads.
 #pragma once
 
 #include <thread>

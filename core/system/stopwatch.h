@@ -1,11 +1,11 @@
-// How long something takes.
+// Measures time.
 #pragma once
 
 #include <chrono>
 
 namespace isonorm {
 
-// Runs from when it is made.
+// Starts when it is constructed.
 class Stopwatch {
  public:
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }

@@ -22,11 +22,11 @@ namespace isonorm {
 namespace {
 
 constexpr double kRewrite = 0.1;  // seconds between two versions of a live line
-constexpr int kPlainLines = 20;   // lines for a phase where there is no terminal
+constexpr int kPlainLines = 20;   // lines per task if the output is no terminal
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Words that a terminal or pipe has not taken yet, by their file.
+// Text that a terminal or pipe has not taken yet, by file.
 struct Waiting {
   std::mutex mutex;
   std::map<std::FILE*, std::string> words;
@@ -37,11 +37,11 @@ Waiting& waiting() {
   return all;
 }
 
-// Writes the words that wait for a file. Returns true if no word is left and the file has room for more.
+// Writes the waiting text of a file. Returns true if no text is left and the file has room for more.
 //
-// poll() says whether there is room. O_NONBLOCK is no choice: it would hold for the shell, too, which has the same open
-// file. A terminal with room takes at least 256 bytes in one piece. The driver splits its input at control characters
-// ("\n" becomes two), so each of these is a piece by itself.
+// poll() tells whether there is room. O_NONBLOCK is not possible: it would apply to the shell, too, which shares the
+// open file. A terminal with room takes at least 256 bytes in one piece. The driver splits its input at control
+// characters ("\n" becomes two), so each of these is a piece by itself.
 bool takes(std::FILE* file, std::string& words) {
   constexpr size_t most = 256;
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' '; };
@@ -66,7 +66,7 @@ bool is_same(std::FILE* a, std::FILE* b) {
                     one.st_ino == other.st_ino);
 }
 
-// Of a terminal; 0 elsewhere.
+// Columns of a terminal; 0 for anything else.
 size_t columns(std::FILE* file) {
   winsize size{};
   return ioctl(fileno(file), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
@@ -127,7 +127,7 @@ void write_waiting_lines(std::FILE* file) noexcept {
 }
 
 std::string duration_text(double seconds) {
-  const long s = std::lround(std::min(std::max(0.0, seconds), 1e9));  // 0 of NaN
+  const long s = std::lround(std::min(std::max(0.0, seconds), 1e9));  // 0 for NaN
   if (s >= 3600) return printed("%d:%02d:%02d", s / 3600, s / 60 % 60, s % 60);
   return printed("%d:%02d", s / 60, s % 60);
 }
@@ -142,7 +142,7 @@ std::string& waiting_for(std::FILE* file) {
 StatusLine::StatusLine(std::FILE* file, bool quiet)
     : file_(file), quiet_(quiet), live_(is_terminal(file)), waiting_(waiting_for(file)) {}
 
-// Other files may be closed before the program ends.
+// Drops the waiting text of files other than stdout and stderr, which may be closed before the program ends.
 StatusLine::~StatusLine() {
   clear();
   if (file_ == stdout || file_ == stderr) return;

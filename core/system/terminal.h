@@ -1,5 +1,5 @@
-// What goes to a person: colours, and one line that is rewritten while work goes on. Into a pipe or file no escape is
-// written.
+// Output for people: colours, and one line that is rewritten while work continues. Pipes and files get no escape
+// sequences.
 #pragma once
 
 #include <cstdio>
@@ -10,32 +10,32 @@
 
 namespace isonorm {
 
-// A terminal that understands escapes (TERM is not "dumb").
+// True for a terminal that understands escape sequences (TERM is not "dumb").
 bool is_terminal(std::FILE* file);
-// Such a terminal, and NO_COLOR is not set to anything (https://no-color.org).
+// True for such a terminal if NO_COLOR is unset or empty (https://no-color.org).
 bool wants_color(std::FILE* file);
 
-// How wide a line of text may be: a terminal's width; elsewhere COLUMNS of the environment, where it is a number from 1
-// on; else 0, no limit. So a table in a file or pipe is as wide as it is.
+// The width for lines of text: a terminal's width, otherwise COLUMNS of the environment if it is a number >= 1,
+// otherwise 0, no limit. So a table in a file or pipe is not cut.
 size_t line_width(std::FILE* file);
 
-// Nobody reads standard output any longer: the reader of its pipe has closed it.
+// The reader of the pipe at standard output has closed it.
 struct NobodyReads : Error {
   using Error::Error;
 };
 
-// Writes to standard output, whose buffer is flushed when it is full or flush_output() is called. Throws NobodyReads, or Error (io)
-// if writing fails for another reason.
+// Writes to standard output. Its buffer is flushed when it is full or flush_output() is called. Both throw NobodyReads,
+// or Error (io) if writing fails for another reason.
 void print(std::string_view s);
 void flush_output();
-// The same for a line as printable() shows it, and a newline.
+// print() for one line: as printable() shows it, with a newline.
 void print_line(const std::string& line);
 
-// The same for a result. A file or pipe gets every byte; a terminal gets its lines as printable() shows them.
+// print() for a result. A file or pipe gets every byte; a terminal gets its lines as printable() shows them.
 void print_text(std::string_view result);
 
-// Writes the lines of status lines (below) that wait for the terminal or pipe of `file`, and waits until it has taken
-// them. All functions above that print or flush call it for standard output. Call it before you print otherwise.
+// Writes the lines of status lines (below) that wait for the terminal or pipe of `file`, and blocks until it has taken
+// them. All functions above that print or flush call it for standard output. Call it before you print in another way.
 // Thread-safe.
 void write_waiting_lines(std::FILE* file) noexcept;
 
@@ -45,10 +45,10 @@ std::string duration_text(double seconds);
 // Shows the progress of a long task. A terminal gets one line, rewritten at most ten times a second. A file or pipe
 // gets a plain line now and then.
 //
-// It never waits. If a terminal takes no output (Ctrl-S, a connection that hangs) or a pipe is full, live lines are
-// dropped. Permanent lines are kept, at most the last 64 KiB, and written when the terminal takes output again. A result
-// or a message that waits for the same terminal comes after them: see write_waiting_lines(). Lines for stdout or stderr
-// are also kept after the status line's end, until the program ends.
+// It never blocks. If a terminal takes no output (Ctrl-S, a connection that hangs) or a pipe is full, live lines are
+// dropped. Permanent lines are kept, at most the last 64 KiB, and written when the terminal takes output again. A
+// result or a message that waits for the same terminal comes after them: see write_waiting_lines(). Lines for stdout or
+// stderr are also kept after the status line's end, until the program ends.
 class StatusLine {
  public:
   explicit StatusLine(std::FILE* file, bool quiet = false);
@@ -56,13 +56,13 @@ class StatusLine {
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
 
-  // Whether update() would show something for this step: ask before composing a line. Steps count from 1; the last is
+  // True if update() would show something for this step: ask before composing a line. Steps count from 1; the last is
   // always shown.
   bool due(int step, int steps);
-  void update(const std::string& line);  // fields are separated by two spaces; those that do not fit are left out
-  // A line that stays, unless it is quiet; on a terminal it appears above the live line.
+  void update(const std::string& line);  // two spaces separate fields; fields that do not fit are left out
+  // A line that stays, unless `quiet`. On a terminal it appears above the live line.
   void print(const std::string& line);
-  // Takes the live line away, before something else is printed.
+  // Removes the live line, before something else is printed.
   void clear();
   // Leaves the live line as it is; the next one begins below it.
   void keep();

@@ -6,12 +6,13 @@
 
 namespace isonorm {
 
-// Gives the line to the handler, the first time that the process warns with this line. Thread-safe.
+// Passes the line to the handler the first time that the process warns with this line. Thread-safe.
 void warn(const std::string& line);
 
 using WarningHandler = std::function<void(const std::string& line)>;
 
-// Sets the handler of the process and returns the one before. At first it writes "isonorm: LINE" to stderr. An empty handler ignores warnings.
+// Sets the handler of the process and returns the previous one. The initial handler writes "isonorm: LINE" to stderr.
+// An empty handler ignores warnings.
 WarningHandler set_warning_handler(WarningHandler handler);
 
 }  // namespace isonorm

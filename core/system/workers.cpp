@@ -13,11 +13,11 @@
 namespace isonorm {
 namespace {
 
-// What goes on in a slot. `claimed`: a region is about to say what there is to do; `assigned`: it has, and the worker
-// has not begun.
+// Phases of a slot. `claimed`: a region is about to assign a job. `assigned`: the job is set, and the worker has not
+// begun.
 enum Phase : uint32_t { absent, idle, claimed, assigned, running };
 
-// A state is a phase in the lowest three bits and, above them, the number of the claim: a state never comes back.
+// A state is a phase in the lowest three bits, and above them the number of the claim, so that no state ever repeats.
 constexpr uint32_t kPhases = 8;
 Phase phase(uint32_t state) { return static_cast<Phase>(state % kPhases); }
 uint32_t with(uint32_t state, Phase p) { return state - state % kPhases + p; }
@@ -30,10 +30,10 @@ struct alignas(64) Slot {
 };
 
 Slot slots[kMostThreads - 1];
-std::atomic<int> available = kMostThreads - 1;  // fewer once the system has refused a thread
+std::atomic<int> available = kMostThreads - 1;  // smaller after the system has refused a thread
 
-// Longer than what usually lies between two regions of a training step, shorter than it takes to notice on a machine
-// whose cores are busy.
+// Longer than the usual gap between two regions of a training step, and too short to be noticed on a machine whose
+// cores are busy.
 constexpr std::chrono::microseconds kSpin(40);
 
 void relax() {
@@ -42,7 +42,7 @@ void relax() {
 #endif
 }
 
-// The state once it is another than `old`.
+// Waits until the state differs from `old`, and returns it.
 uint32_t changed(const std::atomic<uint32_t>& state, uint32_t old) {
   const auto end = std::chrono::steady_clock::now() + kSpin;
   do
@@ -56,8 +56,8 @@ uint32_t changed(const std::atomic<uint32_t>& state, uint32_t old) {
   return state.load(std::memory_order_acquire);
 }
 
-// For the worker, or for whom it works. The store is sequentially consistent: notify_one() asks whether somebody sleeps,
-// and must not do so before the new state can be seen.
+// Sets the state, for the worker or the thread that it works for. The store is sequentially consistent: notify_one()
+// checks for a sleeper, and must not do so before the new state is visible.
 void tell(Slot& slot, uint32_t state) {
   slot.state.store(state);
   slot.state.notify_one();
@@ -80,14 +80,14 @@ void* work(void* own) {
   return nullptr;
 }
 
-// A child of fork() has none of its parent's threads: it starts its own.
+// A child of fork() has none of its parent's threads, so it starts its own.
 void forget_threads() {
   for (Slot& slot : slots)
     if (slot.state != absent) slot.state = with(slot.state + kPhases, absent);
   retry_refused_workers();
 }
 
-// A library that is unloaded would take the code away under its sleeping threads: it stays.
+// Keeps the library loaded: unloading it would remove the code under its sleeping threads.
 void stay_loaded() {
   Dl_info self;
   if (dladdr(&slots, &self)) dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
@@ -95,7 +95,7 @@ void stay_loaded() {
 
 bool start(Slot& slot) {
   [[maybe_unused]] static const int once = (stay_loaded(), pthread_atfork(nullptr, nullptr, forget_threads));
-  constexpr size_t least_stack = size_t{2} << 20;  // `ulimit -s` may leave less
+  constexpr size_t least_stack = size_t{2} << 20;  // `ulimit -s` may be smaller
   pthread_attr_t attributes;
   size_t stack = 0;
   pthread_t thread;

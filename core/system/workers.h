@@ -1,8 +1,8 @@
 // Internal: the threads that help with parallel regions. All user threads share them.
 //
-// A worker waits in a slot of its own: it spins for some microseconds and then sleeps. Who has a region claims workers
-// that are free, works himself, and at the end takes back those that have not begun. So nobody waits for a thread that
-// the system does not run.
+// Each worker waits in its own slot: it spins for some microseconds and then sleeps. The thread that opens a region
+// claims free workers, works itself, and at the end takes back the workers that have not begun. So nobody waits for a
+// thread that the system does not run.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,10 @@
 
 namespace isonorm {
 
-// The workers that help with one region. The constructor claims free ones out of the first `among`, `wanted` at most,
-// and lets each call job(context, index) with an index of 1, 2, ...; `job` must not throw. Threads are started at need.
-// Where the system refuses one there are fewer helpers. The destructor returns when no worker is in `job` any more.
+// The workers that help with one region. The constructor claims free ones among the first `among`, `wanted` at most,
+// and lets each call job(context, index) with an index of 1, 2, ...; `job` must not throw. Threads are started when
+// needed. If the system refuses one, there are fewer helpers. The destructor returns when no worker is in `job` any
+// more.
 class Helpers {
  public:
   Helpers(int wanted, int among, void (*job)(void*, int), void* context);
@@ -30,7 +31,7 @@ class Helpers {
   Claim claims_[kMostThreads];
 };
 
-// After a refusal the pool stays as small as it is. This lets it ask the system again.
+// After the system has refused a thread, the pool does not grow. This lets it ask the system again.
 void retry_refused_workers();
 
 }  // namespace isonorm

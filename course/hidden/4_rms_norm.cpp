@@ -6,7 +6,7 @@
 namespace course {
 namespace {
 
-// Gradients by x of <dy, f(x)>.
+// The gradient of <dy, f(x)> with respect to x.
 template <class F> Tensor slope(F f, const Tensor& x, const Tensor& dy) {
   const Tensor at = x.clone().require_grad();
   return grad(f(at), {at}, dy)[0];

@@ -53,7 +53,7 @@ const Test kPlaces(
     },
     Seen::hidden);
 
-// The last gradient norm in a stack of `blocks`, the mean of three draws.
+// The gradient norm of the last sub-layer in a stack of `blocks`, averaged over three random draws.
 double last_norm(Kind kind, size_t blocks) {
   double mean = 0;
   for (uint64_t seed : {1000u, 2000u, 3000u}) {

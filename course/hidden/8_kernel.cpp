@@ -15,7 +15,7 @@ const Test kWidths(
       constexpr int64_t kRows = 5;
       for (int64_t n = 1; n <= 70; ++n) {
         const Tensor x = random({kRows, n}, static_cast<uint64_t>(n)).to(DType::f32);
-        std::vector<float> y(static_cast<size_t>(kRows * n + 128), 7);  // 64 entries before and behind
+        std::vector<float> y(static_cast<size_t>(kRows * n + 128), 7);  // 64 guard entries on either side
         rms_norm_rows(x.data<float>(), y.data() + 64, kRows, n, 1e-5f);
         check(std::count(y.begin(), y.begin() + 64, 7.f) == 64 && std::count(y.end() - 64, y.end(), 7.f) == 64,
               "width ", n, ": an entry beside y was written");

@@ -26,7 +26,7 @@ Tensor squared_distances(const Tensor& a, const Tensor& b) {
 }
 
 Tensor softmax_by_hand(const Tensor& x) {
-  // solution: a number that is taken from a whole row changes nothing but the size of the exponentials
+  // solution: subtracting one number from a whole row scales all exponentials alike
   const Tensor e = (x - x.amax(-1, true)).exp();
   return e / e.sum(-1, true);
   // end

@@ -21,7 +21,7 @@ Var Tape::add(Var a, Var b) {
 }
 
 Var Tape::mul(Var a, Var b) {
-  // solution: what is d(ab)/da? And where a and b are the same entry?
+  // solution: the derivatives of ab; does it work if a and b are the same entry?
   return record(value(a) * value(b), {{a.place, value(b)}, {b.place, value(a)}});
   // end
 }
@@ -34,7 +34,7 @@ Var Tape::tanh(Var a) {
 }
 
 std::vector<double> Tape::backward(Var result) const {
-  // solution: 1 for the result; every entry, from the last, hands its gradient times the slope to its inputs
+  // solution: 1 for the result; then each entry, from the last, passes its gradient times the slope to its inputs
   std::vector<double> gradient(entries_.size());
   gradient[result.place] = 1;
   for (size_t i = entries_.size(); i-- > 0;)
@@ -44,7 +44,7 @@ std::vector<double> Tape::backward(Var result) const {
 }
 
 Tensor numeric_gradient(const Scalar& f, const Tensor& x, double h) {
-  // solution: move one entry of a copy at a time; x itself stays as it is
+  // solution: move one entry of a copy at a time; do not change x
   std::vector<double> at = x.to_vector<double>(), slopes;
   for (double& entry : at) {
     const double before = entry;

@@ -2,7 +2,7 @@
 //
 // Goal: write reverse mode for scalars, and use the library's for second derivatives.
 // Read: examples/02_gradients.cpp; autograd/node.h, its comments; docs/architecture.md, idea 3.
-// Do:   2_autodiff.cpp. The tape records; backward() goes over it once, from the end.
+// Do:   2_autodiff.cpp. The tape records; backward() goes through it once, from the end.
 // Hand in: 2_autodiff.cpp.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace course {
 
 using isonorm::Tensor;
 
-// The place of an entry on a tape.
+// The position of an entry on a tape.
 struct Var {
   size_t place;
 };
@@ -44,12 +44,13 @@ class Tape {
   std::vector<Entry> entries_;
 };
 
-using Scalar = std::function<Tensor(const Tensor&)>;  // gives one element
+using Scalar = std::function<Tensor(const Tensor&)>;  // returns one element
 
-// The gradient of f at x, by central differences: (f(x + h e) - f(x - h e)) / 2h for every unit vector e. x is f64, of any shape.
+// The gradient of f at x, by central differences: (f(x + h e) - f(x - h e)) / 2h for every unit vector e. x is f64, of
+// any shape.
 Tensor numeric_gradient(const Scalar& f, const Tensor& x, double h = 1e-5);
 
-// The second derivatives times a vector: H v, H the Hessian of f at x, of x's shape; by two backward passes, without forming H.
+// The Hessian H of f at x times v, in the shape of x, by two backward passes without forming H.
 Tensor hessian_times(const Scalar& f, const Tensor& x, const Tensor& v);
 
 }  // namespace course

@@ -8,7 +8,7 @@ using namespace isonorm;
 
 namespace course {
 
-// Loops over plain numbers: to_vector<double>() gives the entries row by row, from_vector() makes a tensor of them.
+// Loops over plain numbers: to_vector<double>() gives the entries row by row, from_vector() makes a tensor from them.
 Tensor layer_norm_forward(const Tensor& x, const NormWeights& w) {
   // solution: for each row: the mean, then the mean of squared deviations, then y. Not E[x^2] - E[x]^2: why?
   const std::vector<double> in = x.to_vector<double>(), gain = w.gain.to_vector<double>(),
@@ -28,7 +28,7 @@ Tensor layer_norm_forward(const Tensor& x, const NormWeights& w) {
 }
 
 NormGradients layer_norm_backward(const Tensor& x, const NormWeights& w, const Tensor& dy) {
-  // solution: the three gradients of layer_norm_forward; those of gain and bias are sums over all rows
+  // solution: the three gradients of layer_norm_forward; dgain and dbias are sums over all rows
   const std::vector<double> in = x.to_vector<double>(), gain = w.gain.to_vector<double>(), d = dy.to_vector<double>();
   const size_t n = gain.size();
   const auto width = static_cast<double>(n);
@@ -54,7 +54,7 @@ NormGradients layer_norm_backward(const Tensor& x, const NormWeights& w, const T
 }
 
 bool accepts_layer_norm(const NormUnderTest& norm) {
-  // solution: say what a right norm gives and give, for inputs on which wrong ones differ; false at the first difference
+  // solution: compare with a right norm, for inputs that expose wrong ones; return false at the first difference
   const auto largest = [](const Tensor& t) { return t.abs().amax().item(); };
   const auto close = [&](const Tensor& got, const Tensor& expected, double tolerance) {
     return got.defined() && got.shape() == expected.shape() && isfinite(got).to(DType::f64).amin().item() == 1 &&
@@ -67,13 +67,13 @@ bool accepts_layer_norm(const NormUnderTest& norm) {
     double centre, scale, eps;
     bool transposed = false;
   };
-  // Rows with one entry, with an odd and an even number of entries, and longer than a SIMD vector; one row and many rows;
-  // three dimensions; a mean that hides the differences; small entries; an eps that matters; a transposed x.
+  // Rows with one entry, with an odd and an even number of entries, and longer than a SIMD vector; one row and many
+  // rows; three dimensions; a mean that hides the differences; small entries; an eps that matters; a transposed x.
   for (const Case& c :
        {Case{{4, 1}, 0, 1, 1e-5}, Case{{1, 2}, 0, 1, 1e-5}, Case{{5, 7}, 0.5, 1, 1e-5}, Case{{3, 8}, -1, 2, 0.3},
         Case{{2, 3, 33}, 0, 1, 1e-3}, Case{{21, 48}, 0, 1, 1e-5}, Case{{3, 6}, 1e6, 1, 1e-5},
         Case{{3, 5}, 0, 1e-3, 1e-5}, Case{{2, 6}, 0, 1, 1e-12}, Case{{6, 9}, 0, 1, 1e-5, true}})
-    for (int call = 0; call < 2; ++call) {  // the second must not depend on the first
+    for (int call = 0; call < 2; ++call) {  // the second call must not depend on the first
       const auto drawn = [&] {
         return c.transposed ? randn({c.shape[1], c.shape[0]}, f64).transpose(0, 1) : randn(c.shape, f64);
       };

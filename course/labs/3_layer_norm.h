@@ -5,23 +5,24 @@
 // Do:   3_layer_norm.cpp, from top to bottom. Derive dx on paper before you write it.
 // Hand in: 3_layer_norm.cpp.
 //
-// Half of the marks are for accepts_layer_norm(). It is given 45 wrong norms that you do not see, and three right ones; its mark is
-// the share of wrong ones that it rejects, or 0 if it rejects a right one. The wrong ones are common mistakes. Two in three are right
-// for one small random input: vary everything that support/norm_under_test.h promises.
+// Half of the marks are for accepts_layer_norm(). It is given three right norms and 45 wrong ones that you do not see.
+// Its mark is the share of wrong norms that it rejects, or 0 if it rejects a right one. The wrong norms are common
+// mistakes. Two in three are right for one small random input: vary everything that support/norm_under_test.h promises.
 #pragma once
 
 #include "support/norm_under_test.h"
 
 namespace course {
 
-// y = (x - mean x) / sqrt(var x + eps) gain + bias, for each row of x [..., n]; the variance is the population's.
+// y = (x - mean x) / sqrt(var x + eps) gain + bias, for each row of x [..., n]; var is the population variance.
 Tensor layer_norm_forward(const Tensor& x, const NormWeights& w);
 
 // With h = dy gain, c = x - mean x, s = 1 / sqrt(var x + eps) and x^ = c s:
 //   dx = s (h - mean h - x^ mean(h x^)),  dgain = sum over the rows of dy x^,  dbias = sum over the rows of dy.
 NormGradients layer_norm_backward(const Tensor& x, const NormWeights& w, const Tensor& dy);
 
-// Whether `norm` is LayerNorm, forward and backward, up to the rounding of f64: 1e-12 of the largest entry will do where the mean is small.
+// True if `norm` is LayerNorm, forward and backward, up to the rounding of f64. A tolerance of 1e-12 of the largest
+// entry is enough if the mean is small.
 bool accepts_layer_norm(const NormUnderTest& norm);
 
 }  // namespace course

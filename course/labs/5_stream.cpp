@@ -28,7 +28,7 @@ Tensor stored_writer(Form form, const Tensor& w) {
 }
 
 Tensor stored_reader(Form form, const Tensor& a) {
-  // solution: a reader is paired with rows of the stream, so D and Q act along dimension 1
+  // solution: a reader is multiplied with rows of the stream, so D and Q act along dimension 1
   const int64_t d = a.size(1);
   if (form == Form::crms_norm) return narrow(a, 1, 0, d - 1) - narrow(a, 1, d - 1, 1);
   return form == Form::crms_isometric ? matmul(a, helmert_basis(d)) : a;

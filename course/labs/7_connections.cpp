@@ -65,9 +65,9 @@ double predicted_rest(Kind kind) {
   switch (kind) {
     case Kind::pre_ln:
     case Kind::sandwich:
-      return 1 / std::sqrt(16.);  // the stream is as long as the root of its branches
+      return 1 / std::sqrt(16.);  // the stream's length grows as the root of the number of branches
     case Kind::post_ln:
-      return 1;  // it is normalised at each
+      return 1;  // the stream is normalised after every sub-layer
     case Kind::deepnorm:
       return 1 / std::pow(16., 0.25);  // alpha
     case Kind::layer_norm_scaling:

@@ -10,7 +10,7 @@
 namespace course {
 
 void rms_norm_rows(const float* x, float* y, int64_t rows, int64_t n, float eps) {
-  // solution: per row a pass that sums, in 16 sums side by side, and one that scales; rows shared by threads
+  // solution: per row one pass that sums, in 16 parallel sums, and one that scales; rows shared by threads
   constexpr int64_t kLanes = 16;
   isonorm::parallel_for(rows, 16, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {

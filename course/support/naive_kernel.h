@@ -6,8 +6,9 @@
 
 namespace course {
 
-// y = x / sqrt(mean x^2 + eps) for `rows` rows of n entries, as whole-tensor functions compute it: squares, their means, the quotient,
-// an array each, which is there before; each a pass with all threads, and as fast as memory is.
+// y = x / sqrt(mean x^2 + eps) for `rows` rows of n entries, as whole-tensor functions compute it: squares, then their
+// means, then the quotient, each in an array that is allocated before. Each pass uses all threads and runs at the speed
+// of memory.
 class NaiveRmsNorm {
  public:
   NaiveRmsNorm(int64_t rows, int64_t n);

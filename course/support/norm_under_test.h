@@ -1,6 +1,6 @@
-// A norm that may be wrong, for tests that have to find out. All tensors are f64. A right norm takes x of any rank and any
-// strides, with n >= 1 and at least one row, and any eps > 0. It does not change its arguments. Its result depends only on
-// the arguments, not on earlier calls.
+// A norm that may be wrong, for tests that have to find out. All tensors are f64. A right norm accepts x of any rank
+// and any strides, with n >= 1 and at least one row, and any eps > 0. It does not change its arguments. Its result
+// depends only on the arguments, not on earlier calls.
 #pragma once
 
 #include <functional>

@@ -16,7 +16,7 @@ struct Entry {
   Seen seen;
 };
 
-// Inside of a function, so that it is there for tests of every file.
+// In a function, so that it exists before the static tests of any file.
 std::vector<Entry>& entries() {
   static std::vector<Entry> all;
   return all;
@@ -56,7 +56,8 @@ void expect_close(const char* what, const Tensor& got, const Tensor& expected, i
 
 }  // namespace course
 
-// Without an argument: a line per test. With its number: runs it and says "share X", or the next argument for the word.
+// Without arguments: prints a line per test. With a test's number: runs it and prints "share X"; a second argument
+// replaces the word "share".
 int main(int argc, char** argv) {
   if (argc < 2) {
     for (const course::Entry& e : course::entries())

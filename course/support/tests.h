@@ -1,4 +1,4 @@
-// The tests of a lab. Each is a name, points and a function; course/lab runs each in a process of its own.
+// The tests of a lab. Each has a name, points and a function; course/lab runs each in its own process.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@ using namespace isonorm;
 
 enum class Seen { visible, hidden };
 
-// Made at namespace scope: `const Test kSum("sum", 2, [] { ... });`. The function throws where the work is wrong. One that
-// gives a number gives the share of the points that was earned, in [0, 1].
+// Defined at namespace scope: `const Test kSum("sum", 2, [] { ... });`. The function throws if the work is wrong. If it
+// returns a number in [0, 1], this is the share of the points.
 class Test {
  public:
   template <class F> Test(const char* name, double points, F f, Seen seen = Seen::visible) {
@@ -30,14 +30,14 @@ class Test {
   static void add(const char* name, double points, std::function<double()> run, Seen seen);
 };
 
-// Normal numbers, f64, the same in each call with one seed.
+// Normal random numbers, f64, the same for the same seed.
 Tensor random(const Dims& shape, uint64_t seed);
 
-// max |a - b| over the larger of 1 and max |b|, in f64; infinite where shapes differ or a has an entry that is not finite.
+// max |a - b| / max(1, max |b|), in f64; infinite if the shapes differ or an entry of a is not finite.
 double deviation(const Tensor& a, const Tensor& b);
 
-// Throws "what: ..." where the deviation is above 64 eps sqrt(length), eps that of the dtype: what sums of `length` terms may
-// have in rounding, a constant aside.
+// Throws "what: ..." if the deviation is above 64 eps sqrt(length), with eps of the dtype: up to a constant, the
+// rounding error of sums of `length` terms.
 void expect_close(const char* what, const Tensor& got, const Tensor& expected, int64_t length = 64);
 
 }  // namespace course

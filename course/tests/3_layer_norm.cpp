@@ -13,7 +13,7 @@ Tensor formula(const Tensor& x, const NormWeights& w, double outside, double ins
   return c / ((c.square().mean(-1, true) + inside).sqrt() + outside) * w.gain + w.bias;
 }
 
-// A norm with the backward that belongs to its forward.
+// A forward with the backward that autodiff derives from it.
 NormUnderTest differentiated(Tensor (*f)(const Tensor&, const NormWeights&)) {
   return {[f](const Tensor& x, const NormWeights& w) { return f(x, w); },
           [f](const Tensor& x, const NormWeights& w, const Tensor& dy) -> NormGradients {

@@ -1,4 +1,4 @@
-// Visible tests of lab 8. Times are the least of several rounds in turns, so that a busy machine costs both sides.
+// Visible tests of lab 8. Times are minima over several alternating rounds, so that other load affects both sides.
 #include "labs/8_kernel.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace course {
 namespace {
 
-// In f64, and y may be x.
+// Compares with f64; tests y = x, too.
 void expect_rows(int64_t rows, int64_t n, bool in_place) {
   const Tensor x = random({rows, n}, 1).to(DType::f32),
                expected = rms_norm(x.to(DType::f64), {.eps = 0.5}).to(DType::f32);
@@ -34,7 +34,7 @@ template <class F> double seconds(F f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// All marks at 0.7 of the naive code's time, half of them at 0.85.
+// Full marks at 0.7 of the naive code's time, half marks at 0.85.
 const Test kFast("faster than the naive code, [4096, 8192]", 6, [] {
   constexpr int64_t kRows = 4096, n = 8192;
   const Tensor x = ones({kRows, n}), y = zeros({kRows, n});

@@ -15,9 +15,9 @@ struct Explained {
 // it, in the loss and in every gradient, within the comparison's bounds; if the two, run again without it, differ
 // again; and if the difference vanishes under it once more. The causes:
 //   a model that does not repeat itself; a factor that all gradients share; another eps of a norm; a part that acts in
-//   training only; a writer of B's stream that is not mapped (declared otherwise, forgotten, read as stored, stored mapped);
-//   a stream of A whose mean its loss sees, or that a vector scales; and, if the forwards part in a norm of A, another eps,
-//   divisor, kind or gain.
+//   training only; a writer of B's stream that is not mapped (declared otherwise, forgotten, read as stored, stored
+//   mapped); a stream of A whose mean its loss sees, or that a vector scales; and, if the forwards part in a norm of A,
+//   another eps, divisor, kind or gain.
 Explained explain_difference(Trial& trial);
 
 }  // namespace isonorm::equivalence

@@ -84,8 +84,8 @@ class UpdateCauses {
     return true;
   }
 
-  // What two steps of a new optimizer add to the weights of B that differ. Both begin with the same weights; the second has the
-  // gradients of the first in reverse order.
+  // The changes that two steps of a new optimizer make to the weights of B that differ. Both steps begin with the same
+  // weights; the second step has the gradients of the first one in reverse order.
   std::vector<Tensor> two_steps(const StepMaker& make) const {
     std::vector<Tensor> leaves, moved;
     for (const UpdateRows& r : seen_.b) leaves.push_back(require_grad(detached::clone(r.before)));

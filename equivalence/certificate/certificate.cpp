@@ -20,14 +20,14 @@ struct Part {
   std::function<void(const Continue&)> work;
 };
 
-// So many while it lives.
+// Sets the number of threads while it lives.
 struct Threads {
   explicit Threads(int n) { set_num_threads(n); }
   ~Threads() { set_num_threads(before); }
   const int before = num_threads();
 };
 
-// Does the parts, each in one thread. Returns false where `progress` stopped it.
+// Does the parts, each in one thread. Returns false if `progress` stopped it.
 bool done(const std::vector<Part>& parts, int threads, const Progress& progress) {
   const Stopwatch watch;
   int step = 0, steps = 0;
@@ -107,7 +107,7 @@ CertificateResult certify(const CertificateOptions& options, const Progress& pro
   CertificateResult result;
   result.options = o;
   result.manifest = manifest_of(o, threads);
-  // Every part writes to a place of its own, which stays where it is.
+  // Every part writes to its own place in a vector that does not move.
   std::vector<Part> parts;
   const std::vector<Regime> beside = o.trained_regimes();
   const std::vector<Architecture> looked_at = o.looked_at();

@@ -1,4 +1,4 @@
-// What a certificate claims, beside what was measured and what would have refuted it.
+// The claims of a certificate, with the measured figures and the figures that would have refuted them.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +9,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-// Of those that have power in this dtype.
+// The weakest negative control that has power in this dtype.
 const NegativeResult* weakest(const CertificateResult& r, DType dtype) {
   const NegativeResult* found = nullptr;
   for (const NegativeResult& n : r.negatives)

@@ -1,4 +1,4 @@
-// The pictures of a certificate.
+// The figures of a certificate.
 #include "core/printed.h"
 #include "equivalence/certificate/certificate_text.h"
 
@@ -62,7 +62,7 @@ reports::Figure distance_figure(const CertificateResult& r) {
           "controls plus 64 eps, at the same step."};
 }
 
-// How far the bound of every training lies below what it could not tell from a wrong one.
+// The power left at the end of every training: the bound's limit divided by the bound.
 reports::Figure horizon_figure(const CertificateResult& r) {
   reports::DotPlot plot{.title = "Power left at the end of each training",
                         .axis = "power left at the last step",

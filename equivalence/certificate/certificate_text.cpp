@@ -26,7 +26,7 @@ reports::TextCell trajectory_cell(const Trajectory& t) {
           tone_of(t.verdict), t.share};
 }
 
-// A row with the deviations of a run in it.
+// A table row with the deviations of a run in the middle.
 using Cells = std::vector<reports::TextCell>;
 Cells row_of(Cells before, const RunResult& run, const Cells& after) {
   for (const Cells& more : {deviation_cells(run), after}) before.insert(before.end(), more.begin(), more.end());
@@ -63,7 +63,7 @@ std::string beside_text(const CertificateResult& r) {
   return count == 0 ? "" : text(count, count == 1 ? " regime beside them does too, " : " regimes beside them do too, ");
 }
 
-// Those of which `which` holds: "mine, other"; empty where there is none.
+// The names of the architectures for which `which` holds: "mine, other"; empty if there are none.
 template <class Which> std::string names_of(const CertificateResult& r, Which&& which) {
   std::string names;
   for (const Architecture& a : r.options.architectures)
@@ -226,7 +226,7 @@ reports::TextTable error_table(const CertificateResult& r) {
   return table;
 }
 
-// Every run of every training, negative controls among them, and why it came out as it did.
+// Every run of every training, including negative controls, and the reason for its verdict.
 reports::TextTable run_table(const CertificateResult& r) {
   reports::TextTable table{.heading = "Every run",
                            .columns = {"training", "dtype", "form", "horizon", "loss / control", "gradient / control",
@@ -243,7 +243,7 @@ reports::TextTable run_table(const CertificateResult& r) {
   return table;
 }
 
-// What was found of each architecture and form at random points.
+// The results of each architecture and form at random points.
 reports::TextTable point_table(const CertificateResult& r) {
   reports::TextTable table{.heading = "Every architecture at random points",
                            .columns = {"architecture", "dtype", "form", "median", "median of", "largest", "largest of",
@@ -310,7 +310,7 @@ reports::Document document_of(const CertificateResult& r) {
                                  : r.verdict == Verdict::different ? "Not certified"
                                                                    : "Undecided",
                       .sentence = reason(r)};
-  if (r.interrupted) return d;  // its parts are not all there
+  if (r.interrupted) return d;  // some parts are missing
   d.tables = {claim_table(r),      error_table(r), trajectory_table(r), negative_table(r),
               resolution_table(r), run_table(r),   point_table(r)};
   d.figures = certificate_figures(r);

@@ -1,4 +1,4 @@
-// What follows from the parts of a certificate.
+// Draws the verdicts and figures of a certificate from its parts.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,8 @@ std::vector<double> largest_predicted(FormErrors errors) {
   return largest_errors(errors);
 }
 
-// exp of the mean of logarithms: what a few points with a much larger error do not dominate. NaN of nothing.
+// exp of the mean of logarithms, so that a few points with a much larger error do not dominate. NaN if there are no
+// values.
 class GeometricMean {
  public:
   void add(const std::vector<double>& values) {
@@ -24,7 +25,7 @@ class GeometricMean {
   double sum_ = 0, count_ = 0;
 };
 
-// What is said of one dtype: `verdicts` are those of `all`.
+// The figures of one dtype. verdicts[i] belongs to all[i].
 DTypeErrors errors_in(DType dtype, const std::vector<PointErrors>& all,
                       const std::vector<ArchitectureVerdict>& verdicts) {
   DTypeErrors d{.dtype = dtype, .least_seen = INFINITY, .as_expected = true};
@@ -65,7 +66,7 @@ std::vector<ArchitectureVerdict> verdicts_of(const std::vector<PointErrors>& all
 
 std::string named(const std::string& what, DType dtype) { return text(what, " in ", name_of(dtype)); }
 
-// What of `expected` is not there, or not in its place; empty where `parts` are exactly these.
+// The first part of `expected` that is missing or in another place; empty if `parts` are exactly the expected ones.
 template <class Part, class Name>
 std::string out_of_place(const char* what, const std::vector<Part>& parts, const std::vector<std::string>& expected,
                          Name&& name) {
@@ -110,14 +111,14 @@ std::string came_out(const Trajectory& t, Verdict verdict) {
   return text(named(name_of(t), t.dtype), ": there was nothing to compare");
 }
 
-// The first training with that verdict; null where there is none.
+// The first training with this verdict; null if there is none.
 const Trajectory* first(const CertificateResult& r, Verdict verdict) {
   for (const Trajectory* t : r.all_trajectories())
     if (t->verdict == verdict) return t;
   return nullptr;
 }
 
-// The first thing that contradicts the claim; empty where there is none.
+// The first thing that contradicts the claim; empty if there is none.
 std::string refuted(const CertificateResult& r) {
   if (const std::string why = out_of_place(r); !why.empty()) return why;
   if (const Trajectory* t = first(r, Verdict::different)) return came_out(*t, t->verdict);
@@ -135,7 +136,7 @@ std::string refuted(const CertificateResult& r) {
   return gradients.empty() ? refused("values", r.width2, r.width2_verdicts) : gradients;
 }
 
-// The first thing that cannot be told; empty where there is none.
+// The first undecided training; empty if there is none.
 std::string undecided(const CertificateResult& r) {
   const Trajectory* t = first(r, Verdict::undecided);
   return t ? came_out(*t, t->verdict) : "";

@@ -25,7 +25,7 @@ void couple_decay(training::TrainingOptions& o) {
 }
 
 constexpr bool kSame = true, kOther = false;
-//   name, claim, architecture, variant, whether it starts as the same function, forgery, what all have, what the run has
+//   name, claim, architecture, variant, same_start, forgery, options of all, options of the run
 constexpr NegativeControl kNegativeControls[] = {
     {"writers recentred once, RMSNorm trained plainly",
      "the maps belong into every forward: RMSNorm alone is another training", "gpt2", "a2", kSame},
@@ -54,9 +54,9 @@ constexpr NegativeControl kNegativeControls[] = {
      Forgery::uncorrected_head},
 };
 
-constexpr double kSurely = 2;  // a foreseen multiple of what is asked for: trainings in two dtypes differ a little
+constexpr double kSurely = 2;  // foreseen multiple of the required effect: trainings in two dtypes differ a little
 
-// How often the least of the deviations fits into what criterion.h asks of a training that begins as the same function.
+// The least deviation, as a multiple of criterion.h's requirement for a training that begins as the same function.
 double times_separated(const Deviations& run, const Deviations& control, DType dtype) {
   const auto times = [&](double reached, const std::vector<double>& moved) {
     return reached / std::max(separation(dtype) * moved.back(), 1e-5);
@@ -65,7 +65,7 @@ double times_separated(const Deviations& run, const Deviations& control, DType d
   return std::min({loss, times(run.gradient.back(), control.gradient), times(run.weight.back(), control.weight)});
 }
 
-// By which multiple deviations exceed what is asked of a negative control.
+// The deviations as a multiple of the requirement for this negative control.
 double multiple(const NegativeControl& n, const Deviations& run, const Deviations& control, DType dtype) {
   if (!n.same_start) return share_of_bound(run, control, dtype) / kLeastExcess;
   return times_separated(run, control, dtype);

@@ -15,7 +15,7 @@ constexpr int kSizes = 12;
 
 constexpr struct {
   const char* description;
-  Forgery forgery;  // none: the options are others
+  Forgery forgery;  // none: the options differ
 } kFaultRows[] = {{"another eps, (1 + x) 1e-5", Forgery::none},
                   {"one entry of a weight, by x of the largest", Forgery::weight},
                   {"one row of a weight, times 1 + x", Forgery::row}};

@@ -1,4 +1,4 @@
-// The smallest fault that the trajectories of a certificate show.
+// The smallest fault that the trajectories of a certificate can see.
 #pragma once
 
 #include "equivalence/probes/trajectory.h"
@@ -6,9 +6,9 @@
 namespace isonorm::equivalence {
 
 enum class Fault {
-  eps,    // of the norms, (1 + x) times what it should be
-  entry,  // of a weight, moved by x of its tensor's largest
-  row,    // of a weight, (1 + x) times what it should be
+  eps,    // eps of the norms, times 1 + x
+  entry,  // one entry of a weight, moved by x times its tensor's largest
+  row,    // one row of a weight, times 1 + x
 };
 inline constexpr Fault kFaults[] = {Fault::eps, Fault::entry, Fault::row};
 
@@ -19,18 +19,18 @@ struct Resolution {
   Fault fault;
   DType dtype;
   Architecture architecture;
-  double smallest = 0;  // x from which on, in steps of 4, every fault left the bound; NaN where none did
+  double smallest = 0;  // every fault from this x on, in steps of 4, left the bound; NaN if none did
 };
 
-// Architectures that differ in what makes a fault small: model, width, norms, activation.
+// Architectures that differ in model, width, norms and activation, which influence how small a visible fault is.
 std::vector<Architecture> resolved_architectures();
 
-// Trains rms_norm with faults of x = eps(dtype) 4^k, k = 0, 1, ..., 11 (of eps: k from 5 on) for kNegativeSteps steps,
-// beside Pre-LN and its controls.
+// Trains rms_norm with faults of x = eps(dtype) 4^k, k = 0, 1, ..., 11 (Fault::eps: k from 5 on) for kNegativeSteps
+// steps, together with Pre-LN and its controls.
 Resolution smallest_fault(Fault fault, const Architecture& a, DType dtype, int controls, uint64_t seed,
                           const Continue& go_on = {});
 
-// The largest of `all` in this fault and dtype: what is seen in each of the architectures.
+// The largest `smallest` of this fault and dtype: such a fault is seen in each architecture.
 double seen_everywhere(std::span<const Resolution> all, Fault fault, DType dtype);
 
 }  // namespace isonorm::equivalence

@@ -27,9 +27,9 @@ using streams::Role;
 using streams::Stored;
 using streams::Stream;
 
-// The gradient's part in the invisible directions, and how many these are. Of means along the stream's axis algebra says
-// whether they are; those along the other axis of a vector or matrix are told by their gradient, which is zero to
-// rounding: what softmax does not see of the head, what a norm inside of a branch hides.
+// The gradient's share in the invisible directions, and their number. Theory says whether the mean along the stream's
+// axis is invisible. The mean along another axis of a vector or matrix is invisible if its gradient is zero up to
+// rounding: softmax ignores it in the head, and a norm inside a branch removes it.
 AuditResult::Row row_of(const streams::NamedParameter& p, bool affine, double size_of_all) {
   const Tensor g = p.tensor.grad();
   AuditResult::Row row{.name = p.name, .shape = p.tensor.shape(), .invisible = "", .numbers = p.tensor.numel()};
@@ -42,13 +42,13 @@ AuditResult::Row row_of(const streams::NamedParameter& p, bool affine, double si
     return row;
   }
   const double size = norm(g).item();
-  int64_t seen = 1;  // directions that have a mean along none of the axes
+  int64_t seen = 1;  // number of visible directions
   for (int axis = 0; axis < g.rank(); ++axis) {
     const auto n = static_cast<double>(g.size(axis));
     const bool along = axis == p.stream_dim && (p.role == Role::writer || (p.role == Role::reader && !affine));
     const double share = size == 0 ? 0 : norm(sum(g, {axis})).item() / std::sqrt(n) / size,
                  bound = 64 * n * epsilon(DType::f64);
-    const bool other = axis != p.stream_dim || p.role == Role::neutral;  // a gain of ones hides what others show
+    const bool other = axis != p.stream_dim || p.role == Role::neutral;  // a gain of ones hides what other gains show
     const bool invisible = along || (other && g.rank() <= 2 && size > 0 && n > 1 && share <= bound);
     seen *= g.size(axis) - invisible;
     if (!invisible) continue;
@@ -59,7 +59,7 @@ AuditResult::Row row_of(const streams::NamedParameter& p, bool affine, double si
   return row;
 }
 
-// |mean| / rms of each row, the largest; computed in f64.
+// The largest |mean| / rms of a row, computed in f64.
 double drift_of(const Tensor& rows) {
   const Tensor x = detach(rows).to(DType::f64);
   return amax(abs(mean(x, {-1})) / sqrt(mean(square(x), {-1}))).item();
@@ -68,7 +68,7 @@ double drift_of(const Tensor& rows) {
 class Auditor {
  public:
   Auditor(const training::TrainingOptions& o, const TensorMap& weights) : o_(o) {
-    o_.dtype = DType::f64, o_.model.transformer().precision = {};  // each measurement says its own
+    o_.dtype = DType::f64, o_.model.transformer().precision = {};  // each measurement sets its own dtype
     manual_seed(o.seed);
     raw_ = build_model(o_, {.form = Form::layer_norm});
     if (!weights.empty()) raw_->load_state_dict(widened(weights));
@@ -102,7 +102,8 @@ class Auditor {
     }
   }
 
-  // rms_norm with recentred weights, readers centred or not, in a dtype; weights are computed in f64 and rounded once.
+  // The rms_norm model with recentred weights in this dtype, readers centred or not. Weights are computed in f64 and
+  // rounded once.
   std::unique_ptr<nn::Module> mapped(bool centred, DType dtype) const {
     auto model = build_model(o_, {.form = Form::rms_norm, .storage = Stored::mapped});
     model->load_state_dict(mapped_state(*raw_, *streams::stream_of(*model)));
@@ -131,7 +132,7 @@ class Auditor {
     for (const AuditResult::Drift& d : result_.drift) result_.shift = larger(result_.shift, d.bf16);
   }
 
-  // Adds to the stream, as it enters, `share` of its root mean square in every entry.
+  // Adds `share` of the stream's root mean square to each entry of the rows that enter the stream.
   void shift(nn::Module& model, double share) const {
     double size = 0;
     {

@@ -1,4 +1,4 @@
-// Internal: from measurements to a verdict, for points and for trajectories, whoever trained or ran the models.
+// Internal: draws a verdict from measurements, for points and for trajectories.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace isonorm::equivalence {
 
-// Something that is compared at a point: how far B is off, and how far the controls are at most.
+// A quantity that is compared at a point: how far B is off, and how far the controls are off at most.
 struct Seen {
   const char* quantity;  // "loss", "output", "gradient", "buffer"
   Pair pair;
@@ -20,7 +20,7 @@ struct Seen {
   bool beside = false;
 
   Offset limit(DType dtype) const;
-  // The part of its limit that it uses; infinite for NaN.
+  // off / limit(); infinite for NaN.
   double share(DType dtype) const;
 };
 
@@ -31,13 +31,13 @@ std::string where_to_look(const std::string& at, std::span<const CompareCount> c
 // "gradient of w: 2.0e+00, the bound is 5.8e-13; w[3, 1] is 0.031, in the reference -0.012".
 std::string row_of(const DifferingTensor& t);
 
-// The loss or the gradients of `run` with the loss or the gradients of `reference`, which has noted its `controls`.
+// Compares the loss or the gradients of `run` with those of `reference`, which has noted its `controls`.
 Seen see_loss(const Training& run, const Training& reference, std::span<const Training* const> controls);
 std::vector<Seen> see_gradients(const Training& run, const Training& reference,
                                 std::span<const Training* const> controls, const char* quantity = "gradient");
 
-// An input's gradient or a buffer, and the controls' ones. Relative to the largest entry of the reference, or to
-// `otherwise` if the reference is 0. Counts as rounding noise if the controls move it too far for a verdict.
+// Compares an input's gradient or a buffer, relative to the largest entry of the reference, or to `otherwise` if the
+// reference is 0. Counts as rounding noise if the controls move it too far for a verdict.
 Seen see_beside(const char* quantity, const std::string& name, const Tensor& value, const Tensor& reference,
                 std::span<const Tensor> controls, double otherwise, DType dtype);
 

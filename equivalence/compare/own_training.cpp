@@ -20,7 +20,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-// Throws where a listed model computes in another dtype than its parameters'.
+// Throws if a listed model computes in another dtype than its parameters' dtype.
 void check_one_dtype(const nn::Module& m) {
   const auto options = training::ModelOptions::of(m);
   const auto parameters = m.parameters();

@@ -16,7 +16,7 @@ class Frozen : public OwnTraining {
   void differentiate(const training::Examples& batch) override;
 };
 
-// Of the steps of a wrong training, counted from 0, the one at which Misled sees another batch.
+// The step of a wrong training, counted from 0, at which Misled sees another batch.
 inline constexpr int kExchanged = kNegativeSteps / 2;
 
 // A, trained on another batch at step kExchanged.

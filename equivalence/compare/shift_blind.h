@@ -1,5 +1,5 @@
-// Whether a model's loss is blind to a constant added to every row of its residual stream: what makes its Pre-LN form
-// convertible. Measured by gradients at random points (docs/normalization.md):
+// Checks whether a model's loss is blind to a constant added to every row of its residual stream. If it is, the Pre-LN
+// model is convertible. Measured by gradients at random points (docs/normalization.md):
 //   F2  rows of the stream's gradient sum to 0: everything that reads the stream subtracts its mean
 //   F3  writers' gradients sum to 0 along the stream: W may be replaced by P W
 //   F4  readers' gradients sum to 0 along the stream: A may be replaced by A P (not behind a learned gain or bias)
@@ -17,12 +17,12 @@ namespace isonorm::equivalence {
 
 struct ShiftBlindness {
   bool convertible = false;                          // F3 holds for every writer
-  bool readers_blind = false, stream_blind = false;  // F4; F2 (false where no norm shows the stream)
+  bool readers_blind = false, stream_blind = false;  // F4; F2 (false if no norm shows the stream)
   std::string reason;  // one sentence; names the first writer that violates F3, and by how much
-  std::string likely;  // the cause, as far as evidence shows one
+  std::string likely;  // the probable cause, if the evidence shows one
 
-  // |sum along the stream| / largest entry of the gradient, both the largest over points; of a writer, a reader, or the
-  // stream as the norm of that name reads it.
+  // |sum along the stream| / largest entry of the gradient, both the largest over points. The gradient of a writer, of
+  // a reader, or of the stream as the norm of this name reads it.
   struct Row {
     std::string name;
     streams::Role role;  // neutral: the stream
@@ -35,9 +35,10 @@ struct ShiftBlindness {
   std::string message() const;
 };
 
-// A writer that nobody declared is not looked at. Draws the parameters `options.points` times as compare_gradients() does. Writers and readers are those that the
-// model was put on its stream with (streams/parametrize.h); `declared` may say it for models that do not: parameters by name, with role
-// and stream_dim. The stream is seen through the norms of such a model.
+// Draws the parameters `options.points` times, like compare_gradients(). Writers and readers are the ones with which
+// the model was put on its stream (streams/parametrize.h). For other models `declared` names them, with role and
+// stream_dim; undeclared writers are not examined. The stream itself is seen only through the norms of a model on a
+// stream.
 ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const Batches& batches,
                                  const CompareOptions& options = {},
                                  const std::vector<streams::NamedParameter>& declared = {});

@@ -17,14 +17,14 @@ namespace {
 using streams::Form;
 using streams::Role;
 
-// Half the distance from x to the next number that its format can hold: no rounding to nearest moved it by more. Of bf16, to
-// which f64 is rounded by way of f32, 2^-15 of it more.
+// Half the distance from x to the next number of its format: rounding to nearest moves no value by more. In bf16 2^-15
+// more, because f64 is rounded to it by way of f32.
 class HalfUlp {
  public:
   explicit HalfUlp(NumberFormat format)
       : steps_(format), half_(format.dtype == DType::bf16 ? (1 + 0x1p-15) / 2 : 0.5) {}
   double operator()(double x) const {
-    return std::isfinite(x) ? std::max(steps_.at(x) * half_, 0x1p-1074) : NAN;  // half of the least step is none in f64
+    return std::isfinite(x) ? std::max(steps_.at(x) * half_, 0x1p-1074) : NAN;  // half of f64's least step would be 0
   }
 
  private:
@@ -45,7 +45,7 @@ void shift(std::vector<double>& x, double by) {
   for (double& v : x) v += by;
 }
 
-// P x, and |P| of what is never negative.
+// P x for the values, and |P| for rounding and size, which are never negative.
 void centre(Carried& x) {
   const auto n = static_cast<double>(x.value.size());
   shift(x.value, -total(x.value) / n);
@@ -68,8 +68,8 @@ void put_through_norm(Carried& x, double eps) {
   }
 }
 
-// D v = (v, -sum v). Each entry of v is one of the two numbers beside it, a whole ulp off at most, and the sum by no more than
-// if each was the nearer one (sum_rounding.h).
+// D v = (v, -sum v). Each entry of v was rounded to either neighbour in the format, so it is off by at most a whole
+// ulp. The sum is off by no more than with the nearer neighbours (sum_rounding.h).
 void expand_writer(Carried& x) {
   x.value.push_back(-total(x.value)), x.size.push_back(total(x.size));
   const double of_sum = total(x.rounding);
@@ -85,7 +85,7 @@ void expand_reader(Carried& x) {
   for (auto* of : {&x.rounding, &x.size}) expand(*of, total(*of) / d);
 }
 
-// Q w: column k of Q has 1/sqrt(k(k+1)) in the rows before row k, and -k times that in it.
+// Q w: column k of Q has 1/sqrt(k(k+1)) in the rows before row k, and -k times that in row k.
 void from_isometric(std::vector<double>& w, double sign) {
   double later = 0;
   w.push_back(0);
@@ -98,12 +98,13 @@ void from_isometric(std::vector<double>& w, double sign) {
   w[0] = later;
 }
 
-// What two roundings move a product by: |x| e(y) + e(x) |y| + e(x) e(y).
+// How far two roundings move a product: |x| e(y) + e(x) |y| + e(x) e(y).
 double rounding_of_product(const Carried& x, const Carried& y, size_t i) {
   return x.size[i] * y.rounding[i] + x.rounding[i] * (y.size[i] + y.rounding[i]);
 }
 
-// Becomes the row x^T Q. An entry of it is x times a unit vector: it is off by at most the length of what x is off by.
+// Replaces x by `row`, which is x^T Q. An entry of it is x times a unit vector, so it is off by at most the length of
+// x's errors.
 void rotate(Carried& x, const double* row, double error) {
   const auto length = [](const std::vector<double>& of) {
     double squares = 0;
@@ -194,7 +195,7 @@ void Canonical::Rows::read(int64_t row, Carried& x) const {
   else
     x.resize(1), x.value[0] = x.rounding[0] = x.size[0] = x.flip = 0;
   if (beta_.value.empty()) return;
-  Carried folded;  // what beta adds
+  Carried folded;  // the contribution of beta
   for (int64_t part = 0; part < parts_; ++part) {
     weight_.read(row * parts_ + part, folded);
     multiply(folded, beta_);
@@ -205,8 +206,8 @@ void Canonical::Rows::read(int64_t row, Carried& x) const {
 
 Canonical::Canonical(const Piece& piece, bool centred, const TensorMap* partner)
     : piece_(piece), state_(piece.state), layout_(piece.layout), partner_(partner) {
-  std::set<std::string> touching;  // the stream: what is rounded, and not exact
-  std::set<std::string> unread;    // gains and biases that are kept, and in no reader
+  std::set<std::string> touching;  // tensors that touch the stream: these are rounded, not exact
+  std::set<std::string> unread;    // kept gains and biases that no reader reads through
   for (const streams::NormPlace& n : layout_.norms) {
     touching.insert({n.weight, n.bias});
     const auto reads = [&](const auto& reader) { return reader.norm == n.name; };
@@ -236,8 +237,7 @@ const streams::Place* Canonical::find(const std::string& name) const {
   return nullptr;
 }
 
-// Each entry is a slice of its own where dim is -1. parts: rows side by side in each slice, which are rows one behind the
-// other then.
+// dim -1: each entry is a slice of its own. parts: as in by_rows().
 Canonical::Rows Canonical::stored(const std::string& name, int dim, int64_t parts) const {
   const Tensor& t = state_.at(name);
   const auto in_f64 = [dim, parts](const Tensor& x) {
@@ -259,8 +259,8 @@ Carried Canonical::vector(const std::string& name) const {
   return x;
 }
 
-// Rows of uncentred_rms_norm have a mean that its function sees. A table whose rows a head reads as the raw table that they
-// stand for is expanded as a writer.
+// Rows of uncentred_rms_norm have a mean that its function sees. A tied table is expanded like a writer, since its head
+// reads the raw table.
 Canonical::Rows::Map Canonical::map(const Part& part) const {
   const bool table = std::ranges::find(layout_.tied, part.name, &streams::Layout::Tied::weight) != layout_.tied.end();
   if (layout_.form == Form::crms_isometric) return Rows::Map::isometric;

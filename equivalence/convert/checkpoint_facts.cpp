@@ -12,7 +12,7 @@
 namespace isonorm::equivalence {
 
 namespace {
-// The values as a contiguous tensor that host code may read. The tensors of a training may be on a device.
+// The values as a contiguous tensor on the CPU. The tensors of a training may be on a device.
 Tensor on_host(const Tensor& x) { return contiguous(to(detach(x), kCpu)); }
 }  // namespace
 

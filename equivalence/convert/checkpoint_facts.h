@@ -1,4 +1,4 @@
-// What is true of one checkpoint, or of the bits of two: asked before their entries are compared.
+// Facts about one checkpoint, or about the bits of two, that are checked before entries are compared.
 #pragma once
 
 #include "core/tensor_map.h"
@@ -6,16 +6,16 @@
 
 namespace isonorm::equivalence {
 
-// Whether dtype, shape and bits are equal: of one tensor, of all by name.
+// True if dtype, shape and bits are equal. identical() compares all tensors, by name.
 bool same_bytes(const Tensor& x, const Tensor& y);
 bool identical(const TensorMap& a, const TensorMap& b);
 
-// Whether it holds neither NaN nor infinity, as integers never do.
+// True if it has neither NaN nor infinity. Always true for integers.
 bool is_finite(const Tensor& x);
-// The first tensor that holds NaN or infinity; nothing where all are finite.
+// The name of the first tensor with NaN or infinity; empty if all are finite.
 std::string not_finite(const TensorMap& state);
 
-// Whether the layout can be that of a conversion's result, which has no gain, scale or tied head.
+// True if the layout can belong to a conversion's result, which has no gain, layer scale or tied head.
 bool folded(const streams::Placement& layout);
 
 }  // namespace isonorm::equivalence

@@ -25,7 +25,8 @@ namespace {
 using streams::Form;
 using streams::Role;
 
-// [.., parts d, ..] as [.., parts, d, ..]: of a reader one row beside the other; the stream's dimension is then dim + 1.
+// [.., parts d, ..] as [.., parts, d, ..], for a reader of several rows side by side. The stream's dimension is then
+// dim + 1.
 Tensor split(const Tensor& x, int dim, int64_t parts) {
   Dims shape;
   for (int i = 0; i < x.rank(); ++i) {
@@ -41,7 +42,7 @@ Tensor joined(const Tensor& x, int dim) {
   return reshape(x, shape);
 }
 
-// v [d] so that it multiplies dimension `dim` of a tensor of that rank.
+// Reshapes v [d] so that it multiplies dimension `dim` of a tensor of this rank.
 Tensor along(const Tensor& v, int dim, int rank) {
   Dims shape;
   for (int i = 0; i < rank; ++i) shape.push_back(i == dim ? v.numel() : 1);
@@ -84,7 +85,7 @@ class Converter {
  private:
   Tensor exact(const std::string& name) const { return detach(state_.at(name)).to(DType::f64); }
 
-  // A writer or reader of the source, the stream along `dim`, as the Pre-LN model would have it, or as it is, where it will be
+  // A writer or reader of the source (stream along `dim`) as the Pre-LN model has it, or unchanged if it will be
   // rotated.
   Tensor raw(const Tensor& x, Role role, int dim, std::string& what) const {
     if (from_.stored_width() == from_.width || from_.rotation.defined()) return x;
@@ -101,7 +102,7 @@ class Converter {
     if (map.outputs() < map.inputs()) say(what, role == Role::writer ? "recentred, compressed" : "compressed");
     if (to_ != Form::rms_norm || role != Role::writer) return map(x, dim);
     say(what, "recentred");
-    return map(map(x, dim), dim);  // the second time takes off the mean that rounding left the first time
+    return map(map(x, dim), dim);  // the second time removes the mean that rounding left
   }
 
   static void say(std::string& what, const char* step) { what += text(what.empty() ? "" : ", ", step); }
@@ -122,7 +123,7 @@ class Converter {
     if (!name.empty()) result_.changes.push_back({name, text("dropped: ", why), state_.at(name).shape(), {}});
   }
 
-  // A norm's gain or bias that stays there; of one that is stored as 1+w, w is what is rounded.
+  // Keeps a norm's gain or bias at the norm. If a gain is stored as 1+w, w is rounded.
   void keep_at(const streams::NormPlace& n, const std::string& name) {
     const double apart = n.plus_one && name == n.weight ? 1 : 0;
     const Tensor value = exact(name);
@@ -134,7 +135,7 @@ class Converter {
     result_.changes.push_back({name, "unchanged: kept at its norm", value.shape(), value.shape()});
   }
 
-  // As it is, or in the format that was asked for; infinity and NaN are what they were.
+  // Keeps a tensor, in the requested format if there is one. Infinity and NaN stay.
   void keep(const streams::Place& p) {
     const Tensor& t = state_.at(p.name);
     const bool floating = is_floating(t.dtype());
@@ -163,8 +164,8 @@ class Converter {
     put(p, mapped(x, Role::writer, p.dim, what), format, what, state_.at(p.name).shape());
   }
 
-  // f A (gain n + offset) + b = f (A diag(gain)) n + (b + f A offset), f the norm's factor: the bias is taken from the
-  // weight as it was. weight: split().
+  // f A (gain n + offset) + b = f (A diag(gain)) n + (b + f A offset), f the norm's factor. The bias is computed from
+  // the original weight. weight: from split().
   void fold(Tensor& weight, Tensor& bias, const streams::Place& p, std::string& what, std::string& bias_what) const {
     const streams::NormPlace& norm = *from_.find_norm(p.norm);
     if (!norm.folds) return;
@@ -192,14 +193,15 @@ class Converter {
           old ? std::optional(old->shape()) : std::nullopt);
   }
 
-  // The head reads the raw table; from the mapped one that means B (D^T D) in crms_norm, B itself in crms_isometric.
+  // The head reads the raw table. With the mapped table B that is B (D^T D) in crms_norm, and B itself in
+  // crms_isometric.
   void untie(const streams::Layout::Tied& t) {
     streams::Place table{.name = t.table, .role = Role::writer, .dim = 1};
     for (const streams::Place& p : from_.places)
       if (p.name == t.table) table = p;
     std::string what, bias_what;
     streams::Place head{.name = t.weight, .role = Role::reader, .dim = table.dim, .norm = t.norm, .bias = t.bias};
-    // A table that is read bare is nobody's writer: raw as it is.
+    // A table that is read bare is not a writer, so it is raw already.
     Tensor weight = exact(t.table), bias;
     if (table.role == Role::writer) weight = raw(weight, table.role, table.dim, what);
     weight = split(weight, head.dim, 1);
@@ -228,7 +230,7 @@ class Converter {
   Form to_;
   std::optional<NumberFormat> format_;
   ZeroMeans& means_;
-  std::set<std::string> scales_;  // that writers took up
+  std::set<std::string> scales_;  // folded into writers
   Conversion result_;
 };
 

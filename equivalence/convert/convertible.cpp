@@ -73,7 +73,8 @@ const streams::NormPlace& check_read(const streams::Placement& layout, const std
   return *n;
 }
 
-// What is neutral by silence alone may be a writer that nobody declared, which would spoil every conversion unseen.
+// A tensor that is neutral only because nobody mentioned it may be an undeclared writer, which would silently spoil
+// every conversion.
 void check_neutral(const TensorMap& state, const streams::Placement& layout) {
   ShortList undeclared;
   for (const streams::Place& p : layout.places) {
@@ -92,7 +93,7 @@ void check_neutral(const TensorMap& state, const streams::Placement& layout) {
       " not touch the stream, \"not_on_stream\" must say so");
 }
 
-// The output that a layer scale multiplies has its writer's bias in it.
+// A layer scale multiplies the output, so it applies to the writer's bias, too.
 void check_scale(const streams::Placement& layout, const streams::Place& p) {
   if (p.scale.empty()) return;
   const std::string bias = streams::bias_beside(p.name);
@@ -102,7 +103,7 @@ void check_scale(const streams::Placement& layout, const streams::Place& p) {
           b.scale.empty() ? "none" : "'" + b.scale + "'", ": \"scales\" must name both");
 }
 
-// A table's rows can go through their norm before the file is converted: there is no other place where that is so.
+// Conversion puts a table's rows through their norm. That is possible only for tables.
 void check_behind(const TensorMap& state, const streams::Placement& layout, const streams::Place& p) {
   const streams::NormPlace* norm = layout.find_norm(p.norm);
   check(norm != nullptr, "convert: the rows of '", p.name, "' go through norm '", p.norm, "', which is not there");

@@ -27,7 +27,7 @@ class Cutter {
     u.layout.form = layout_.form, u.layout.width = layout_.width, u.layout.recentred = layout_.recentred;
     u.layout.rotation = layout_.rotation, u.layout.rotation_error = layout_.rotation_error;
     u.layout.places.push_back(p);
-    u.layout.places.back().said = true;  // that was asked of the whole, whose sizes a piece does not have
+    u.layout.places.back().said = true;  // checked for the whole; a piece has other sizes
     take(u, p.name), take(u, p.scale);
     std::set<std::string> norms = {p.norm};
     for (const streams::Layout::Tied& t : layout_.tied)
@@ -46,7 +46,7 @@ class Cutter {
     return u;
   }
 
-  // The whole layout, of which this tensor alone is looked at.
+  // A unit of this tensor alone, with the whole layout.
   Unit alone(const std::string& name) const {
     Unit u{layout_, {name}};
     const auto place = std::ranges::find(layout_.places, name, &streams::Place::name);
@@ -54,7 +54,7 @@ class Cutter {
     return u;
   }
 
-  // A norm's gain or bias that nobody reads through, or what the layout does not know.
+  // A unit for a norm's gain or bias that no reader reads through, or for a tensor that the layout does not mention.
   Unit unread(const std::string& name) const {
     Unit u = alone(name);
     u.layout.places.clear(), u.layout.tied.clear();
@@ -88,7 +88,7 @@ class Cutter {
   std::set<std::string> biases_;
 };
 
-// What a unit is to another checkpoint.
+// The names under which another checkpoint may have this unit.
 std::vector<std::string> called(const Unit& u) {
   std::vector<std::string> names = {u.names.front()};
   for (const streams::Place& p : u.layout.places)
@@ -198,7 +198,7 @@ Piece piece_of(const std::vector<Unit>& units, const TensorMap& tensors, const S
     }
     std::ranges::move(layout.places, std::back_inserter(piece.layout.places));
     std::ranges::move(layout.tied, std::back_inserter(piece.layout.tied));
-    for (size_t i = 0; i < layout.norms.size(); ++i)  // each has all norms
+    for (size_t i = 0; i < layout.norms.size(); ++i)  // each unit lists all norms
       if (piece.layout.norms[i].weight.empty() && piece.layout.norms[i].bias.empty())
         piece.layout.norms[i] = std::move(layout.norms[i]);
   }

@@ -1,5 +1,5 @@
-// A checkpoint in pieces that are converted and compared one by one, so that it need not fit into memory: what a
-// conversion does to a slice along the stream depends on no other slice.
+// A checkpoint in pieces that are converted and compared one by one, so that it need not fit into memory: the
+// conversion of a slice along the stream depends on no other slice.
 #pragma once
 
 #include <algorithm>
@@ -10,31 +10,31 @@
 namespace isonorm::equivalence {
 
 // Tensors that belong together: a writer and its layer scale; a reader, its bias and its norm's gain and bias; a tied
-// table, its norm's and its layer scale; or a tensor alone: one that does not touch the stream, or a gain that nobody reads
-// through.
+// table with its layer scale and its norms' gains and biases; or a single tensor: one that does not touch the stream,
+// or a gain that no reader reads through.
 struct Unit {
-  streams::Placement layout;       // of these tensors alone; other norms are there without gain and bias
-  std::vector<std::string> names;  // of those that are there; the first is what the others belong to
-  int axis = -1;                   // of the first: what it is cut along, its first axis that is not the stream's
-  int64_t slices = 1, block = 1;   // its size along the axis, and of a piece
-  std::string bias = {};           // that is cut with it, along dimension 0; empty where there is none
+  streams::Placement layout;       // of these tensors alone; other norms are listed without gain and bias
+  std::vector<std::string> names;  // the tensors that exist; the others belong to the first
+  int axis = -1;                   // the axis along which the first is cut: its first axis that is not the stream's
+  int64_t slices = 1, block = 1;   // its size along the axis, and the size of a piece
+  std::string bias = {};           // the bias that is cut with it, along dimension 0; empty if there is none
 };
 
-// Of a piece, at most, where one slice has no more: some MB in f64.
+// The most elements of a piece, unless one slice has more: some MB in f64.
 inline constexpr int64_t kPieceElements = int64_t{1} << 18;
 
-// The units of a checkpoint that check_layout() passes, in the order of its layout.
+// The units of a checkpoint that passed check_layout(), in the order of its layout.
 std::vector<Unit> units_of(const TensorMap& outline, const streams::Placement& layout,
                            int64_t elements = kPieceElements);
-// Each tensor of any checkpoint alone, with the whole layout.
+// A unit for each tensor of any checkpoint, with the whole layout.
 std::vector<Unit> tensors_alone(const TensorMap& outline, const streams::Placement& layout,
                                 int64_t elements = kPieceElements);
 
 bool reads(const Unit& unit);
 bool writes(const Unit& unit);
 
-// Units of two checkpoints that become one another: units of one name, and a tied table with the head that it may be in the
-// other. All are cut alike, or not at all where they are not of one size.
+// Units of two checkpoints that correspond: units with a common name, and a tied table with the separate head that it
+// has in the other checkpoint. All are cut alike, or not at all if their sizes differ.
 struct UnitPair {
   std::vector<Unit> a, b;
 };
@@ -42,8 +42,8 @@ std::vector<UnitPair> in_pairs(std::vector<Unit> a, std::vector<Unit> b);
 bool reads(const UnitPair& pair);
 bool writes(const UnitPair& pair);
 
-// Calls f(i, last) for units or pairs of them: first all but those that only read, then, with `last`, all that read, so a tied
-// table twice. Until f gives false; says whether it never did.
+// Calls f(i, last) for units or pairs: first, with last = false, for all that do not only read; then, with last = true,
+// for all that read. A tied table is visited twice. Stops and returns false if f returns false.
 template <class U, class F> bool writers_first(const std::vector<U>& units, F&& f) {
   for (bool last : {false, true})
     for (size_t i = 0; i < units.size(); ++i)
@@ -51,7 +51,7 @@ template <class U, class F> bool writers_first(const std::vector<U>& units, F&& 
   return true;
 }
 
-// Slices [begin, end) of `of`.
+// Slices [begin, end) of a total of `of` slices.
 struct Slices {
   int64_t begin = 0, end = 1, of = 1;
 };
@@ -60,16 +60,17 @@ struct Piece {
   TensorMap state;
   streams::Placement layout;
   Slices slices = {};
-  std::set<std::string> half = {};  // of its tensors (LazyState)
+  std::set<std::string> half = {};  // the f16 tensors (LazyState)
 
   NumberFormat format(const std::string& name) const { return {state.at(name).dtype(), half.contains(name)}; }
 };
 
-// Slices of a unit, or of units that are cut alike, as views of tensors; half: of all.
+// The given slices of a unit, or of units that are cut alike, as views of tensors. half: the f16 tensors of the
+// checkpoint.
 Piece piece_of(const std::vector<Unit>& units, const TensorMap& tensors, const Slices& slices,
                const std::set<std::string>& half);
 
-// Calls visit(slices) for one piece after another of units that are cut alike, until it gives false; says whether it never did.
+// Calls visit(slices) for each piece of units that are cut alike. Stops and returns false if visit returns false.
 template <class F> bool each_piece(const std::vector<Unit>& units, F&& visit) {
   const Unit& u = units.front();
   for (int64_t begin = 0; begin < u.slices; begin += u.block)

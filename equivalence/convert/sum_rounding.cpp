@@ -9,10 +9,11 @@
 namespace isonorm::equivalence {
 namespace {
 
-constexpr int64_t kSlices = 64;  // slices of a block, at most
+constexpr int64_t kSlices = 64;  // most slices of a block
 
-// x: n numbers, `stride` apart; y: the same, each rounded to the nearest. No sum of the first ones is off by more than `enough`:
-// an entry's own rounding is at most that, so an entry that would lead beyond goes the other way, by its step.
+// x: n numbers, `stride` apart; y: the same, each rounded to the nearest. Keeps the error of every sum of the first
+// entries within `enough`. An entry's own rounding error is at most that, so an entry that would exceed it goes the
+// other way by one step.
 template <class T> void mend(const double* x, T* y, int64_t n, int64_t stride, const Steps& steps, double last) {
   double off = 0, largest = 0;
   for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(x[i * stride]));

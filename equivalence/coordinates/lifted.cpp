@@ -39,7 +39,7 @@ Lifted::Lifted(std::vector<streams::NamedParameter> parameters, const streams::S
     if (!mapped(p)) continue;
     NoGrad no_grad;
     const Tensor value = restoring_map(p, stream_)(p.tensor, p.stream_dim);
-    raw_.back() = empty(value.shape(), value.options());  // not the stored tensor, where the map is the identity
+    raw_.back() = empty(value.shape(), value.options());  // a tensor of its own, even if the map is the identity
     copy_into(raw_.back(), value);
     require_grad(raw_.back());
   }

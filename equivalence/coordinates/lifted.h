@@ -32,17 +32,17 @@ double raw_gradient_norm(const std::vector<streams::NamedParameter>& parameters,
 //   opt.zero_grad();
 //   backward(cross_entropy(model(x), y));
 //   opt.lift();                                          // raw gradients
-//   optim::clip_grad_norm(opt.raw_parameters(), 1.0);    // of them, as Pre-LN has them
+//   optim::clip_grad_norm(opt.raw_parameters(), 1.0);    // clips raw gradients, as Pre-LN does
 //   opt.step();
 //
-// Follows the Pre-LN trajectory for every optimizer whose update is linear in the weights: raw weights are known up to
-// their mean along the stream only, which such an update carries along and never reads. The optimizer's state has raw
-// shapes; raw weights exist between lift() and step() only as values made from the stored ones.
+// Follows the Pre-LN trajectory for every optimizer whose update is linear in the weights: raw weights are known only
+// up to their mean along the stream, and such an update keeps that mean without reading it. The optimizer's state has
+// raw shapes; raw weights exist only between lift() and step(), as values made from the stored ones.
 class Lifted {
  public:
   using Make = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>& raw)>;
 
-  // Throws where the storage of `stream` is raw: there is nothing to lift.
+  // Throws if the storage of `stream` is raw.
   Lifted(std::vector<streams::NamedParameter> parameters, const streams::Stream& stream, const Make& make);
 
   // Clears stored and raw gradients.
@@ -52,7 +52,7 @@ class Lifted {
   // A step of the optimizer on what lift() made, then v = M w.
   void step(double gradient_scale = 1);
 
-  // In the order of the parameters; those that no map touches are the parameters themselves.
+  // In the order of the parameters. A parameter without a map is its own raw parameter.
   const std::vector<Tensor>& raw_parameters() const { return raw_; }
   optim::Optimizer& optimizer() { return *optimizer_; }
 

@@ -15,7 +15,7 @@ namespace {
 
 double relative(double difference, double scale) { return difference == 0 ? 0 : difference / scale; }
 
-// max |at(i)| in one pass. Without their signs numbers are ordered as their bits are, and NaN is above all.
+// max |at(i)| in one pass. Without signs, numbers are ordered like their bits, and NaN is above all.
 template <class T, class At> double largest_of(int64_t count, const At& at) {
   using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
   Bits most = 0;

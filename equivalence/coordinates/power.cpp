@@ -17,8 +17,8 @@ struct Measured {
   double along = 0, square = 0;   // <x - r, r>, <r, r>
 };
 
-// One pass. The products are in units of a power of two near the largest entry, so that no square over- or underflows.
-// A NaN is in `along`, and not in `apart`.
+// One pass. Products are in units of a power of two near the largest entry, so that no square over- or underflows. A
+// NaN shows in `along`, but not in `apart`.
 template <class T> Measured measured(const Tensor& value, const Tensor& reference, double scale) {
   const Tensor a = detached::contiguous(value), b = detached::contiguous(reference);
   const T *const x = a.data<T>(), *const y = b.data<T>();

@@ -1,4 +1,5 @@
-// What a comparison of two tensors can see: how far they are apart, and from which factor on a wrong one would have shown.
+// The power of a comparison of two tensors: how far apart they are, and the smallest wrong factor that would have been
+// seen.
 #pragma once
 
 #include <string>
@@ -7,19 +8,21 @@
 
 namespace isonorm::equivalence {
 
-// How far a tensor x is from its reference r, and how far rounding takes it.
+// How far a tensor x is from its reference r, or how far rounding may take it.
 struct Offset {
   double entry = 0;   // max |x - r| / scale
-  double factor = 0;  // |<x - r, r>| / <r, r>: x is 1 +- so much times r, and something across it
+  double factor = 0;  // |<x - r, r>| / <r, r>: x is (1 +- factor) r, and a part orthogonal to r
 };
 
-// Whether a factor of it can show: not where it is 0, or rounding noise, whose scale is another one.
+// True if a wrong factor of the tensor can be seen: not if the tensor is 0, or rounding noise, whose scale is another
+// one.
 bool has_factor(const Pair& pair);
-// The factor is 0 where it has none. NaN where there is one.
+// factor is 0 if the pair has none (has_factor). NaN if an entry is NaN.
 Offset offset(const Pair& pair);
 Offset larger(const Offset& a, const Offset& b);
 
-// Where x is `off` from r, and may be `limit`: the least f from which on (1 + f) x is certain to be further off.
+// For an x that is `off` from r and may be `limit` from it: the smallest f from which on (1 + f) x is certain to exceed
+// the limit.
 double seen_from(double off, double limit);
 
 // "a factor of 1 + 2.2e-05 of any tensor would have shown"; the number is rounded up.

@@ -1,6 +1,6 @@
-// The ways in which a model's weights can be stored and updated, as data: what is stored, what the forward maps, what
-// happens to gradients before the optimizer and to weights after it. Which of them follow the Pre-LN trajectory under
-// which optimizer follows from these fields and from what the optimizer was measured to do (expectation.h).
+// The ways in which a model's weights can be stored and updated, as data: the stored values, the map in the forward,
+// the changes to gradients before the optimizer and to weights after it. expectation.h derives from these fields, and
+// from measured properties of the optimizer, which of them follow the Pre-LN trajectory.
 #pragma once
 
 #include <span>
@@ -11,11 +11,11 @@
 
 namespace isonorm::equivalence {
 
-// What a projection takes away: the mean of a writer along the stream (P W), also that of a reader (A P).
+// Removal of a mean: of writers along the stream (P W), or also of readers (A P).
 enum class Projection { none, writers, writers_and_readers };
 
-// What the optimizer is given. With M the map from raw parameters to stored ones (map.h), g the gradient of a stored
-// one:
+// The gradient that the optimizer gets. M is the map from raw parameters to stored ones (map.h), g the gradient of a
+// stored one:
 //   as_is   g
 //   metric  M M* g: the step in stored coordinates that a linear optimizer on raw weights would make. P g in rms_norm.
 //   lifted  M* g: the optimizer runs in raw coordinates (lifted.h)
@@ -31,15 +31,15 @@ struct Variant {
 
   // Raw Pre-LN parameters, untouched: the forward does everything.
   bool raw() const;
-  // "raw", or the name: what tells runs of one form apart.
+  // "raw", or the name. It distinguishes runs of one form.
   const char* parametrisation() const { return raw() ? "raw" : name; }
 };
 
 // a1 to a7, b, c1 to c5, d1, d2.
 std::span<const Variant> variants();
-// By name or alias. Throws listing both.
+// The variant with this name or alias. Throws listing both.
 const Variant& variant(std::string_view name);
-// Raw parameters on a stream of that form: b, c2, c5, and for layer_norm the reference. Throws on `none`.
+// Raw parameters on a stream of this form: b, c2, c5, and for layer_norm the reference. Throws on `none`.
 const Variant& raw_variant(streams::Form form);
 
 // One sentence each, made from the fields above.

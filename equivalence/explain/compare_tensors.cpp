@@ -31,7 +31,7 @@ double usual_tolerance(NumberFormat a, NumberFormat b) {
   return 1e-10;
 }
 
-// Below this share of the largest of all, a gradient can be rounding noise.
+// A gradient below this share of the largest gradient can be rounding noise.
 double noise_share(NumberFormat a, NumberFormat b) {
   double share = 0;
   for (NumberFormat f : {a, b})
@@ -45,8 +45,8 @@ bool holds_bytes(const Tensor& x, const Tensor& other) {
          x.size(x.rank() - 1) == 8;
 }
 
-// A pair to compare. Equal infinities at one place become 0 in both, so that finite entries are compared relative to the
-// largest finite entry. NaN stays, and differs from everything.
+// Makes a pair to compare. Equal infinities at one place become 0 in both, so that finite entries are compared relative
+// to the largest finite entry. NaN stays, and differs from everything.
 Pair held_against(const std::string& name, const Tensor& value, const Tensor& reference) {
   if (!(value.shape() == reference.shape())) return {name, value, reference, 0};
   if (const double largest = largest_entry(reference); !std::isinf(largest)) return {name, value, reference, largest};
@@ -55,7 +55,8 @@ Pair held_against(const std::string& name, const Tensor& value, const Tensor& re
   return {name, masked_fill(value, infinite, 0), finite, largest_entry(finite)};
 }
 
-// Why integers of one shape differ; empty where all are equal. f64 would not do: it begins to skip some at 2^53.
+// The reason why integers of one shape differ; empty if all are equal. f64 would not do, because it skips some integers
+// from 2^53 on.
 std::string integers_differ(const Tensor& a, const Tensor& b) {
   const std::vector<int64_t> reference = a.to_vector<int64_t>(), value = b.to_vector<int64_t>();
   const auto [i, j] = std::mismatch(reference.begin(), reference.end(), value.begin());
@@ -64,7 +65,7 @@ std::string integers_differ(const Tensor& a, const Tensor& b) {
               " (integers must be equal)");
 }
 
-// The words around a parameter's name, "NAME.grad", are around its partner's, too.
+// The route of a tensor. The words around a parameter's name, "NAME.grad", are also around its partner's.
 std::optional<Route> route_of(const ParameterMap& map, const std::string& name) {
   const auto whole = map.route(name);
   const Recorded what = recorded(name);
@@ -79,7 +80,7 @@ std::optional<Route> route_of(const ParameterMap& map, const std::string& name) 
   return route;
 }
 
-// The names, and the parameters that they speak of: a rule may fit either.
+// The names, and the parameters that they name: a rule of the map may fit either.
 std::vector<std::string> names_and_parameters(std::vector<std::string> names) {
   for (size_t i = 0, n = names.size(); i < n; ++i) names.push_back(recorded(names[i]).of);
   return names;
@@ -135,7 +136,7 @@ class Comparer {
   }
 
  private:
-  // Beside a row, what is kept of its two tensors.
+  // A row's data that the result does not contain.
   struct Compared {
     Route route;
     Recorded what;
@@ -147,7 +148,7 @@ class Comparer {
 
   bool gradient(const Compared& c) const { return c.what.stage == Stage::gradient; }
 
-  // What is compared, in f64.
+  // The two tensors of a row in f64, as they are compared.
   Pair pair(const Row& row, const Compared& c, const Tensor& a, const Tensor& b) const {
     const Tensor x = a.to(DType::f64), y = b.to(DType::f64);
     if (is_floating(a.dtype()) || is_floating(b.dtype()) || !c.route.legs.empty())
@@ -183,7 +184,7 @@ class Comparer {
       const bool floats = is_floating(a.dtype()) && is_floating(b.dtype());
       const bool integers = !is_floating(a.dtype()) && !is_floating(b.dtype());
       row.tolerance =
-          floats ? o_.tolerance.value_or(usual_tolerance(format_a, format_b)) : 0;  // floats may stand for integers
+          floats ? o_.tolerance.value_or(usual_tolerance(format_a, format_b)) : 0;  // floats may hold integers
       row.identical = c.route.legs.empty() && format_a == format_b && same_bytes(a, b);
       c.noise = noise_share(format_a, format_b);
       if (floats) c.coarser = coarser(format_a, format_b);
@@ -227,7 +228,7 @@ class Comparer {
                        ", which would hide a real difference (the tolerance would be ", scientific(row.tolerance), ")");
   }
 
-  // `of_all`: the largest gradient.
+  // of_all: the largest gradient.
   void judge(Row& row, const Compared& c, double of_all) {
     if (row.verdict() == Verdict::same) {
       if (!row.identical && row.tolerance > 0 && c.scale > 0) row.resolution = seen_from(row.deviation, row.tolerance);
@@ -244,7 +245,7 @@ class Comparer {
                        scientific(row.deviation));
   }
 
-  // What explains row i; empty where nothing does.
+  // The explanation of row i; empty if there is none.
   std::string explained(size_t i) {
     const Row& row = result_.rows[i];
     const Compared& c = compared_[i];
@@ -286,7 +287,7 @@ class Comparer {
     return pair(row, compared_[i], a_.read(row.name), partner(row, compared_[i], read_stored(compared_[i])));
   }
 
-  // The first of the tensors of that verdict which a hypothesis explains.
+  // Explains the first tensor with this verdict for which a hypothesis holds.
   void explain_first(Verdict verdict) {
     size_t looked_at = 0;
     for (size_t i = 0; i < result_.rows.size() && looked_at < kExplained; ++i) {
@@ -379,7 +380,7 @@ class Comparer {
   std::map<Recorded, size_t> at_;   // the row of a recorded tensor
   int64_t entries_ = 0;             // in all pairs
   bool controls_moved_ = false;     // some tensor of some control is not A's
-  size_t left_out_ = 0;             // tensors of A
+  size_t left_out_ = 0;             // number of A's tensors that the map leaves out
   std::string unused_rule_;         // of the map
 };
 

@@ -59,7 +59,7 @@ struct TensorsComparison {
 
   struct Row {
     std::string name, partner;  // in A and in B
-    Dims shape;                 // of what was compared
+    Dims shape;                 // as compared
     double deviation = 0, tolerance = 0;
     double control = 0;        // deviation of the farthest control
     double resolution = 0;     // the tensor times 1 + resolution would have been detected; 0: any change, or it is 0

@@ -18,12 +18,13 @@ using Result = std::optional<Tried>;
 bool gradient(const Evidence& e) { return e.what.stage == Stage::gradient; }
 double off(const Pair& p) { return off_by(p.value, p.reference, p.scale); }
 
-// Whether rows sum to 0 along an axis, but for rounding in a sum.
+// True if rows sum to 0 along an axis, up to the rounding of a sum.
 bool sums_to_zero(const Evidence& e, const Tensor& x, int dim) {
   return sum_along(x, dim) <= 64 * static_cast<double>(x.size(dim)) * e.eps;
 }
 
-// A difference that is constant along an axis, along which one of the two sums to 0: the axis that leaves least.
+// A difference that is constant along an axis, along which one of the two tensors sums to 0. Takes the axis with the
+// smallest rest.
 Result constant_along(const Evidence& e, const std::function<std::string(int dim)>& sentence) {
   const auto& [a, b] = std::tie(e.pair.reference, e.pair.value);
   const Tensor d = b - a;
@@ -64,10 +65,10 @@ Result gain_plus_one(const Evidence& e) {
                text("a gain that is stored less 1 on one side: B's entries are A's ", more > 0 ? "+" : "-", " 1")};
 }
 
-// How far B's matrix is from A's transposed.
+// The distance of B's matrix from A's transposed.
 double off_transposed(const Pair& p) { return off_by(p.value, contiguous(transpose(p.reference, 0, 1)), p.scale); }
 
-// A gradient alone may be transposed by a backward: it counts only with its parameter.
+// A gradient alone may be transposed by a backward, so it counts only together with its parameter.
 Result transposed(const Evidence& e) {
   const auto square = [](const Tensor& r) { return r.rank() == 2 && r.size(0) == r.size(1) && r.size(0) > 1; };
   if (!square(e.pair.reference)) return {};
@@ -119,7 +120,7 @@ Result mean_taken_off(const Evidence& e) {
   });
 }
 
-// What went into a layer and came out of it, in A and B.
+// Input and output of a layer in A and B.
 struct Layer {
   Pair x, y;
   std::optional<Pair> gain, bias;
@@ -145,7 +146,8 @@ std::optional<Layer> layer(const Evidence& e) {
   return Layer{*x, e.pair, vector(".weight"), vector(".bias")};
 }
 
-// A norm as A computes it, with one thing exchanged for what B may have. `change` says what of which model of B's rows.
+// Tests a norm as A computes it, with one thing replaced by what B may have. change(A's model, B's rows) returns the
+// models to try.
 Result norm(const Evidence& e, const std::function<std::vector<NormModel>(const NormModel&, const NormRows&)>& change,
             const std::function<std::string(const NormModel& a, const NormModel& b)>& sentence) {
   const auto l = layer(e);
@@ -227,7 +229,7 @@ Result other_activation(const Evidence& e) {
                text("another activation: A computes ", a->name, ", B ", b->name)};
 }
 
-// As norm(), of an optimizer's step.
+// Like norm(), for an optimizer's step.
 Result update(const Evidence& e, const std::function<UpdateModel(const UpdateModel&, const UpdateRows&)>& change,
               const std::function<std::string(const UpdateModel& a, const UpdateModel& b)>& sentence) {
   if (e.what.stage != Stage::after) return {};
@@ -247,7 +249,7 @@ Result update(const Evidence& e, const std::function<UpdateModel(const UpdateMod
   return Tried{differs, off_by(m.of(b), b.after, 0), sentence(*a, m)};
 }
 
-// One of two rates: 0 where rounding of the other one hides it.
+// One of two rates; 0 if rounding of the other one hides it.
 std::string per_step(double x, double other) { return printed("%.3g", std::abs(x) < 1e-6 * std::abs(other) ? 0 : x); }
 
 Result decay(const Evidence& e) {

@@ -1,4 +1,5 @@
-// Why a recorded tensor differs between two programs: known mistakes, each tried by arithmetic on what was recorded.
+// The reason why a recorded tensor differs between two programs: known mistakes, each tested by arithmetic on recorded
+// values.
 #pragma once
 
 #include <functional>
@@ -13,7 +14,8 @@
 
 namespace isonorm::equivalence {
 
-// A tensor that differs, and what else is known. Pairs are f64; `reference` is the first program's, A, `value` the second's, B.
+// A tensor that differs, and the other recorded values. Pairs are f64; `reference` is the first program's (A), `value`
+// the second's (B).
 struct Evidence {
   Pair pair;
   Recorded what;

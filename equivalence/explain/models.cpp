@@ -12,7 +12,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-// A search looks at so many rows or entries; what it finds is held to all of them.
+// A search uses at most this number of rows or entries. Its result is checked with all of them.
 constexpr int64_t kFittedRows = 64, kFitted = 4096;
 
 double inner_product(const Tensor& a, const Tensor& b) { return sum(a * b).item(); }
@@ -33,7 +33,7 @@ Tensor with_gain(const Tensor& c, const Tensor& gain, double more) {
   return gain.defined() ? c * (gain + more) : c * (1 + more);
 }
 
-// The model with the least left over, `next` taking the place of one before it where it leaves less than half.
+// The model with the smallest rest. A later model replaces an earlier one only if it leaves less than half.
 template <class Model> struct Best {
   std::optional<Model> model = {};
   double left;
@@ -98,9 +98,9 @@ NormModel NormModel::with_eps_of(const NormRows& r) const {
              squares = s.to_vector<double>();
   double offsets = 0, weights = 0;
   for (size_t i = 0; i < along.size(); ++i) {
-    if (size[i] == 0 || along[i] == 0) continue;  // a row of zeros, such as padding, says nothing
+    if (size[i] == 0 || along[i] == 0) continue;  // a row of zeros, such as padding, has no information
     const double inverse = size[i] / along[i],
-                 weight = 1 / std::pow(inverse, 4);  // rounding is in proportion to inverse^2
+                 weight = 1 / std::pow(inverse, 4);  // rounding is proportional to inverse^2
     offsets += weight * (inverse * inverse - squares[i] / static_cast<double>(x.size(1) + more_divisor));
     weights += weight;
   }
@@ -159,18 +159,18 @@ UpdateModel UpdateModel::with_rate_of(const UpdateRows& r) const {
 
 namespace {
 
-// Decay and rate by least squares together.
+// Decay and rate together, by least squares.
 UpdateModel with_both(UpdateModel m, const UpdateRows& r) {
   const Tensor u = direction(m, r), moved = r.before - r.after;
   const double ww = inner_product(r.before, r.before), uu = inner_product(u, u), wu = inner_product(r.before, u);
   const double wm = inner_product(r.before, moved), um = inner_product(u, moved), determinant = ww * uu - wu * wu;
   m.decay = 0, m.rate = 1;
-  if (determinant <= 1e-12 * ww * uu) return m.with_rate_of(r);  // the two are one direction, or nothing
+  if (determinant <= 1e-12 * ww * uu) return m.with_rate_of(r);  // the two are parallel, or zero
   m.decay = (wm * uu - um * wu) / determinant, m.rate = (um * ww - wm * wu) / determinant;
   return m;
 }
 
-// The eps at which `of_eps` leaves least.
+// The eps with the smallest rest.
 template <class F> UpdateModel search_eps(const UpdateRows& r, F&& of_eps) {
   const auto left = [&](double log_eps) { return off_by(of_eps(std::exp(log_eps)).of(r), r.after, 0); };
   const double step = std::log(10.0) / 4, begin = -16 * std::log(10.0);

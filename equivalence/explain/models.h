@@ -15,7 +15,7 @@ double off_by(const Tensor& value, const Tensor& reference, double scale);
 // "0.25"; near 1 the difference from 1, "1 + 1.0e-07".
 std::string factor_text(double factor);
 
-// |sum of g along dim| / largest entry, the largest over all rows; 0 where all sums are 0.
+// sum of g along dim| / largest entry, the largest over all rows; 0 if all sums are 0.
 double sum_along(const Tensor& g, int dim);
 
 // x [.., n] went into a norm, y [.., n] came out; gain and bias [n], undefined if it is not known that the norm has
@@ -24,8 +24,8 @@ struct NormRows {
   Tensor x, y, gain, bias;
 };
 
-// y = (gain + more_gain) c / sqrt(S / (n + more_divisor) + eps) + bias, with c = x, of a layer norm x less its mean, and S the sum
-// of c^2, of a crms norm that of x^2 and (sum of x)^2 (autograd/ops/norm.h has the sources).
+// y = (gain + more_gain) c / sqrt(S / (n + more_divisor) + eps) + bias. c is x, or x without its mean for a layer norm.
+// S is the sum of c^2; for a crms norm, the sum of x^2 plus (sum of x)^2 (autograd/ops/norm.h has the sources).
 struct NormModel {
   NormKind kind = NormKind::layer;  // layer, rms or crms; crms_isometric is rms with a divisor of one more
   int more_divisor = 0;
@@ -33,13 +33,14 @@ struct NormModel {
   double eps = 1e-5;
 
   Tensor of(const NormRows& rows) const;
-  // The same with the eps that fits the rows best, at least 0: that is 1 / s^2 = S / divisor + eps, s being the factor of a row.
+  // The same with the eps, at least 0, that fits the rows best: 1 / s^2 = S / divisor + eps, with the factor s of a
+  // row.
   NormModel with_eps_of(const NormRows& rows) const;
   double off(const NormRows& rows) const { return off_by(of(rows), rows.y, 0); }
 };
 
-// The simplest norm that leaves least; nothing if none comes nearer to y than `tolerance` of its largest entry. Throws
-// if shapes do not fit.
+// The simplest norm with the smallest rest; nothing if no norm is within `tolerance` of y's largest entry. Throws if
+// shapes do not fit.
 std::optional<NormModel> fit_norm(const NormRows& rows, double tolerance);
 
 struct Activation {
@@ -65,7 +66,7 @@ struct UpdateModel {
 
   Tensor of(const UpdateRows& rows) const;
   UpdateModel with_decay_of(const UpdateRows& rows) const;  // by least squares
-  UpdateModel with_rate_of(const UpdateRows& rows) const;   // the decay with it, by least squares
+  UpdateModel with_rate_of(const UpdateRows& rows) const;   // by least squares, together with the decay
   UpdateModel with_eps_of(const UpdateRows& rows) const;    // by search, 0 or 1e-16 to 1
   UpdateModel coupled_instead() const;                      // its decay added to the gradient
 };

@@ -17,7 +17,7 @@ struct Word {
   std::string_view text;
   Stage stage;
   Side side;
-  bool begins;  // it may stand before the name, too
+  bool begins;  // it may also come before the name
 };
 constexpr Word kWords[] = {
     {"input", Stage::forward, Side::input, false},       {"output", Stage::forward, Side::output, false},
@@ -27,11 +27,11 @@ constexpr Word kWords[] = {
     {"before", Stage::before, Side::parameter, true},    {"after", Stage::after, Side::parameter, true},
 };
 constexpr std::string_view kStates[] = {"exp_avg", "exp_avg_sq", "momentum_buffer", "square_avg"};
-constexpr size_t kMostGiven = 1024, kMostParts = 32;  // of layers, and of a name that is looked for among them
+constexpr size_t kMostGiven = 1024, kMostParts = 32;  // most layers, and most parts of a name that is looked up
 
 bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)); }
 
-// A number from 0 on; nothing else.
+// The number in the text if it is a non-negative number; else nothing.
 std::optional<int64_t> number_in(std::string_view text) {
   int64_t number = 0;
   return read_number(text, number) && number >= 0 ? std::optional(number) : std::nullopt;
@@ -59,9 +59,9 @@ std::string layer(const std::string& of) {
   return of;
 }
 
-// Where a tensor stands among the layers.
+// The position of a tensor among the layers.
 struct Position {
-  double group = std::numeric_limits<double>::infinity();  // last, where no layer is known
+  double group = std::numeric_limits<double>::infinity();  // last, if no layer is known
   std::string number;                                      // of the block
   double entry = 0;
 
@@ -73,7 +73,7 @@ struct Position {
   }
 };
 
-// Layers in order, of which some stand for one in every block.
+// Layers in order. A pattern with a star means a layer in every block.
 class Layers {
  public:
   explicit Layers(std::span<const std::string> patterns) {
@@ -91,7 +91,7 @@ class Layers {
     const std::vector<std::string> parts = parts_of(r.of);
     for (size_t k = std::min(parts.size(), kMostParts); k > 0; --k) {
       const std::string begin = joined(std::span(parts).first(k));
-      std::vector<std::pair<size_t, std::string>> met;  // entries that begin so, and their numbers
+      std::vector<std::pair<size_t, std::string>> met;  // entries that begin like the name, and their block numbers
       for (size_t i = 0; i < entries_.size(); ++i) {
         const std::vector<std::string>& e = entries_[i].parts;
         std::vector<std::string> stars;
@@ -114,7 +114,7 @@ class Layers {
     std::vector<std::string> parts;
     double group;
   };
-  // Beside an entry; of no block, beside all blocks of it.
+  // The position next to entry i. Without a block number it is next to all blocks.
   Position at(size_t i, const std::string& number, double beside) const {
     const bool all = number.empty() && beside != 0;
     return {entries_[i].group + (all ? beside : 0), number, static_cast<double>(i) + beside};
@@ -124,8 +124,8 @@ class Layers {
   int groups_ = 0;
 };
 
-// The layers of a layout. In a block each norm, what reads from it, and the writers behind these: of w writers and n norms the
-// first w / n behind the first norm.
+// The layers of a layout. A block lists each norm, its readers, and then its writers: of w writers and n norms, the
+// first w / n writers come after the first norm.
 std::vector<std::string> layers_of(const streams::Layout& layout) {
   struct Block {
     std::vector<std::string> norms, writers;
@@ -143,7 +143,7 @@ std::vector<std::string> layers_of(const streams::Layout& layout) {
     const size_t star = name.find('*');
     if (star == name.npos || (reader && entry.norm.find('*') == entry.norm.npos)) {
       if (reader) once(last, entry.norm);
-      if (star == name.npos) once(reader ? last : all, name);  // else it stands with its block, of another stream
+      if (star == name.npos) once(reader ? last : all, name);  // otherwise it belongs to its block, of another stream
       continue;
     }
     const std::string begin = name.substr(0, star);
@@ -174,7 +174,7 @@ std::vector<std::string> layers_of(const streams::Layout& layout) {
   return all;
 }
 
-// Whether a block of `other` reads from the stream of `layout`: has what reads through a norm that is of no block.
+// True if a block of `other` reads from the stream of `layout`: it has a reader through a norm that is in no block.
 bool feeds(const streams::Layout& layout, const streams::Layout& other) {
   const auto block = [](const std::string& name) { return name.substr(0, name.find('*') + 1); };
   return std::ranges::any_of(layout.entries(), [&](const auto& read) {
@@ -196,7 +196,7 @@ std::vector<std::string> layers_of(std::span<const streams::Layout> layouts) {
   return all;
 }
 
-// Whether the safetensors library can have put them in that order: by dtype, and by name within one.
+// True if the order may be the safetensors library's: by dtype, and by name within a dtype.
 bool sorted_by_library(const TensorMap& file) {
   std::set<DType> seen;
   const std::pair<std::string, Tensor>* last = nullptr;
@@ -228,7 +228,7 @@ bool earlier(const Placed& a, const Placed& b) {
 
 Recorded recorded(const std::string& name) {
   const std::vector<std::string> parts = parts_of(name);
-  size_t first = 0, last = parts.size() - 1;  // of the parts that say no such thing
+  size_t first = 0, last = parts.size() - 1;  // range of the parts that are none of these words
   Recorded r;
   const auto says = [&r](const std::string& part, bool begins) {
     for (const Word& w : kWords)
@@ -291,7 +291,7 @@ ExecutionOrder execution_order(const TensorMap& file, bool gradients, std::span<
   const Layers layers(named);
   const bool by_file = named.empty() && !sorted_by_library(file);
   std::vector<Placed> all;
-  std::map<std::string, double> first;  // where the file has a tensor or layer first; gradients aside
+  std::map<std::string, double> first;  // first place of a tensor or layer in the file, without gradients
   for (const auto& [name, tensor] : file) {
     Placed p{recorded(name), {}, name};
     if (gradients && p.what.stage == Stage::before) p.what.stage = Stage::gradient;

@@ -9,7 +9,7 @@ namespace {
 using streams::Form;
 using streams::Stored;
 
-// The first of several properties that the update lacks decides.
+// Collects required properties. The first one that the update lacks decides.
 class Needs {
  public:
   explicit Needs(const Predicates& update) : update_(update) { need(Property::repeats); }
@@ -34,7 +34,7 @@ class Needs {
 bool of_writers(Projection p) { return p != Projection::none; }
 bool of_readers(Projection p) { return p == Projection::writers_and_readers; }
 
-// What takes the question away; empty where it can be asked.
+// The reason why the variant is undefined for this model; empty if it is defined.
 std::string no_such_model(const Variant& v, bool compressed, bool writers_lose_mean, bool readers_lose_mean,
                           const Visible& visible) {
   if (compressed && visible.affine) return "d - 1 stored coordinates have no place for a learned gain";
@@ -46,30 +46,30 @@ std::string no_such_model(const Variant& v, bool compressed, bool writers_lose_m
   return "";
 }
 
-// d - 1 coordinates M w. For orthonormal ones [M; 1^T / sqrt d] is orthogonal, in those of crms_norm it is an
-// invertible T, and the last coordinate has no gradient: its weight must not matter (mean unseen), and then it may be
+// Storage of d - 1 coordinates M w. For orthonormal coordinates [M; 1^T / sqrt d] is orthogonal; for crms_norm's it is
+// an invertible T. The last coordinate has no gradient: its weight must not matter (mean unseen), and then it may be
 // left out (any width).
 Derived compressed_storage(const Variant& v, Needs needs) {
   needs.need(Property::writers_mean_unseen).need(Property::readers_mean_unseen);
-  if (v.gradients == GradientRule::lifted)  // U runs on w and M* g = G themselves; the mean of w is gone
+  if (v.gradients == GradientRule::lifted)  // U acts on w, whose mean is lost, and on M* g = G
     return needs.verdict(Expectation::undefined);
   needs.need(Property::any_width);
   if (v.form == Form::crms_isometric)  // M M* = I, so the metric changes nothing
     return needs.need(Property::rotates).verdict();
-  if (v.gradients == GradientRule::metric)  // M M* g = M G: U(TG, Tw) = T U(G, w). Linear and commuting with all O, U
-                                            // commutes with all T (Schur)
+  if (v.gradients == GradientRule::metric)  // M M* g = M G: U(TG, Tw) = T U(G, w). A linear U that commutes with all
+                                            // O commutes with all T (Schur)
     return needs.need(Property::linear).need(Property::rotates).verdict();
   return needs.need(Property::covariant).verdict();  // g = T^-T G without its last coordinate
 }
 
-// P w, read by RMSNorm, which is LayerNorm as long as the stored writers have no mean.
+// Storage of P w, read by RMSNorm, which equals LayerNorm as long as the stored writers have no mean.
 Derived recentred_storage(const Variant& v, Needs needs, const Visible& visible) {
-  needs.need(Property::writers_mean_unseen);                                              // it is gone
+  needs.need(Property::writers_mean_unseen);                                              // the mean of w is lost
   if (v.gradients == GradientRule::lifted) return needs.verdict(Expectation::undefined);  // P U(P g, w), as a5
-  const bool readers = of_readers(v.start);  // 1^T g = 0 while their rows sum to 0 (F6)
+  const bool readers = of_readers(v.start);  // if readers' rows sum to 0, then 1^T g = 0 (F6)
   needs.need(readers || of_readers(v.after_step), Property::readers_mean_unseen);
   needs.need(readers && !of_readers(v.after_step), Property::keeps_readers);
-  // Of the gradient that U gets: it is G (F5).
+  // True if the gradient that U gets has no mean. Then it is G (F5).
   const bool no_mean = (readers && !visible.gradient_mean) || v.gradients == GradientRule::metric;
   if (!no_mean) needs.need(Property::gradient_mean_unseen);
   if (!of_writers(v.after_step)) needs.need(no_mean ? Property::keeps_writers : Property::centres_writers);
@@ -96,7 +96,8 @@ Derived expectation(const Variant& v, const Predicates& update, const Visible& v
   Needs needs(update);
   if (compressed) return compressed_storage(v, needs);
   if (mapped) return recentred_storage(v, needs, visible);
-  // Pre-LN's function of Pre-LN's weights, so its gradients (F3, S2, S3): the same path, but for a mean taken away.
+  // Pre-LN's function of Pre-LN's weights has Pre-LN's gradients (F3, S2, S3): the same path, except for a removed
+  // mean.
   return needs.need(writers, Property::writers_mean_unseen).need(readers, Property::readers_mean_unseen).verdict();
 }
 

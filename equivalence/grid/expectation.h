@@ -1,6 +1,7 @@
-// What theory says about a cell of the grid: whether a way to store and update weights follows Pre-LN under an
-// optimizer, derived from what the way is (Variant), from what the optimizer's update was measured to depend on
-// (Predicates) and from what the model's function was measured to see of its weights (Visible). The proofs are in docs/normalization.md, "Fifteen ways to store one model".
+// The theory of a cell of the grid: does a way to store and update weights follow Pre-LN under an optimizer? Derived
+// from three things: the way's description (Variant), measured properties of the optimizer's update (Predicates), and
+// the measured blindness of the model's function (Visible). The proofs are in docs/normalization.md, "Fifteen ways to
+// store one model".
 #pragma once
 
 #include <string>
@@ -11,15 +12,15 @@
 
 namespace isonorm::equivalence {
 
-// same, different: from Pre-LN's trajectory. undefined: there is no such model, or what the optimizer reads is not
-// there. undecided is only ever observed.
+// same, different: compared with Pre-LN's trajectory. undefined: there is no such model, or the optimizer would need a
+// value that is not stored. undecided occurs only as an observation.
 enum class Expectation { same, different, undefined, undecided };
 const char* name_of(Expectation expectation);  // "same", "different", "n/a", "undecided"
 
 struct Derived {
   Expectation value;
-  std::string because;     // a sentence: the property that decided, or what is missing
-  bool same_start = true;  // different: the training leaves Pre-LN's path, or is one of another function from the start
+  std::string because;     // a sentence: the property that decided, or the reason for `undefined`
+  bool same_start = true;  // if different: false if the model is another function from the start
 };
 
 Derived expectation(const Variant& variant, const Predicates& update, const Visible& visible = {});

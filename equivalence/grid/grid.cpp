@@ -39,7 +39,7 @@ training::TrainingOptions model_options(const TableOptions& o, int seed) {
   return p;
 }
 
-// What the runs of a seed begin with and see, whatever the recipe.
+// The initial model and the batches of a seed, the same for every recipe.
 class Start {
  public:
   Start(const TableOptions& o, int seed) : options_(model_options(o, seed)) {
@@ -69,7 +69,7 @@ Predicates predicates_of(const Start& start, const Recipe& recipe) {
 
 Visible visible_of(const Start& start) { return measure_visible(start.options(), start.initial()); }
 
-// One recipe and one seed: every cell that is defined, in lockstep. go_on(step) false stops it: then there are none.
+// Trains one recipe with one seed: every defined cell, in lockstep. Empty if go_on(step) returned false.
 std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, Start& start,
                              const std::vector<const Cell*>& cells, const std::function<bool(int step)>& go_on) {
   const training::TrainingOptions p = with_recipe(start.options(), recipe);
@@ -99,8 +99,8 @@ template <class Named> void check_distinct(const std::vector<Named>& list, const
             j + 1, " and ", i + 1);
 }
 
-// What looks as expected and falls short of it (by the margin, or because it was compared with itself) was not seen,
-// and contradicts nothing; so criterion.cpp concludes too.
+// A run that looks as expected but falls short (of the margin, or because it was compared with itself) is undecided and
+// contradicts nothing. criterion.cpp concludes likewise.
 Expectation observation(const Cell& cell, const RunResult& run) {
   const Expectation seen = run.observed == Verdict::same        ? Expectation::same
                            : run.observed == Verdict::different ? Expectation::different

@@ -1,5 +1,5 @@
-// The grid of all ways to store weights against all kinds of optimizers: which pairs follow the Pre-LN trajectory, as
-// derived from what each optimizer was measured to do (predicates.h, expectation.h), and as trained.
+// The grid of all ways to store weights and all kinds of optimizers: which pairs follow the Pre-LN trajectory, in
+// theory (from measured properties of each optimizer: predicates.h, expectation.h) and in training.
 #pragma once
 
 #include <functional>
@@ -14,17 +14,17 @@ namespace isonorm::equivalence {
 
 struct TableOptions {
   const training::ModelRow* model = &training::kGpt;
-  nn::Arrangement connection = nn::kPreLn;  // or one of a program's own
+  nn::Arrangement connection = nn::kPreLn;  // or a program's own
   std::string data;                         // as in ProofOptions; gpt without data trains on random tokens
   bool affine = false;                      // norms with learned gain and bias
-  bool tied = false;                        // gpt: the head reads with the token table
+  bool tied = false;                        // gpt: the head uses the token table
   bool made = false;                        // vit: on images made from the seed, of 14 x 14 pixels, instead of data
   int64_t depth = 2;                        // Transformer blocks
   int steps = 20;
   int seeds = 3;
   int controls = 4;      // runs of Pre-LN moved by one ulp, per recipe and seed
   int threads = 0;       // 0: all that the machine has
-  Device device = kCpu;  // of models, batches and what is measured of the updates
+  Device device = kCpu;  // of models, batches and measurements of updates
   std::vector<Variant> rows{variants().begin(), variants().end()};
   std::vector<Recipe> columns{recipes().begin(), recipes().end()};
 };
@@ -32,32 +32,32 @@ struct TableOptions {
 // undecided: nothing contradicts, but something was not seen either way, or not by the margin.
 enum class Outcome { agrees, undecided, contradicts };
 
-// One variant under one recipe. Deviations are relative and the largest over the steps: over all seeds where `same` is
-// expected, of the seed that differs least where `different` is. NaN stays.
+// One variant with one recipe. Deviations are relative, and the largest over the steps. If `same` is expected, they are
+// the largest over the seeds; if `different` is expected, those of the seed that differs least. NaN stays.
 struct Cell {
   Variant variant;
   Recipe recipe;
   Expectation expected, observed;  // undefined: not trained
-  std::string because{};           // what the expectation follows from
+  std::string because{};           // the reason for the expectation
   bool same_start = true;          // as in Derived
   Outcome outcome = Outcome::agrees;
-  std::string reason{};               // of the seed that speaks most against the expectation
-  Magnitudes deviation{}, control{};  // of controls the largest over seeds
+  std::string reason{};               // of the seed with the worst outcome
+  Magnitudes deviation{}, control{};  // control: the largest over seeds
 
   bool as_expected() const { return outcome == Outcome::agrees; }
 };
 
-// Takes the verdict of one more seed into the cell; the first one replaces what is there.
+// Adds the verdict of one more seed to the cell. The first seed replaces the cell's values.
 void take_seed(Cell& cell, const RunResult& run, bool first);
 
 struct TableResult {
   TableOptions options;
   training::TrainingOptions model;  // of the first seed: sizes, data, dtype
   training::Manifest manifest;
-  std::vector<Predicates> predicates;    // of the update of every column
+  std::vector<Predicates> predicates;    // of each column's update
   Visible visible;                       // of the model's function
   std::vector<Cell> cells;               // row by row
-  Outcome outcome = Outcome::undecided;  // of the cell that speaks most against the expectation
+  Outcome outcome = Outcome::undecided;  // the worst outcome of a cell
   bool interrupted = false;              // nothing is concluded
   double seconds = 0;
 
@@ -72,25 +72,25 @@ struct TableResult {
 
 struct TableProgress {
   const char* recipe;
-  int seed, step;  // 0: what the recipe's update depends on is measured
-  double done;     // part of the whole work, 0 to 1
+  int seed, step;  // 0: the recipe's update is being measured
+  double done;     // part of the whole work that is done, 0 to 1
   double seconds;
 };
 
-// What the update of a column depends on, on the parameters of the grid's model.
+// Measures the update of a column, with the parameters of the grid's model.
 Predicates predicates_of(const TableOptions& options, const Recipe& recipe);
-// What the grid's model sees of its weights.
+// Measures the blindness of the grid's model.
 Visible visible_of(const TableOptions& options);
 
-// Derives every cell, then trains Pre-LN, its controls and every row in lockstep for `steps` steps at a constant rate,
-// once per column and seed, in f64, and judges each run by criterion.h. The model is a Transformer of width 8, 2
-// blocks, 2 heads, MLP width 16, with biases, whose raw weights have mean 0.15; a batch is 4 rows of 6 tokens, or 4
-// images. `progress` is called after every step and returns false to stop. Throws on options that make no table (two
-// rows or two columns of one name among them), and on unreadable data.
+// Derives every cell. Then trains Pre-LN, its controls and every row in lockstep for `steps` steps at a constant rate,
+// once per column and seed, in f64, and judges each run by criterion.h. The model is a Transformer of width 8, `depth`
+// blocks, 2 heads, MLP width 16, with biases, whose raw weights have mean 0.15. A batch is 4 rows of 6 tokens, or 4
+// images. `progress` is called after every step and returns false to stop. Throws if the options make no table (for
+// example, if two rows or two columns have one name), and on unreadable data.
 TableResult table(const TableOptions& options, const std::function<bool(const TableProgress&)>& progress = {});
 
 // The grids of `isonorm table --full`, each with the rows, columns and numbers of `options`: gpt, gpt with affine
-// norms, gpt with a tied head, vit (on made images where the files of Fashion-MNIST are not there).
+// norms, gpt with a tied head, and vit (on made images if the files of Fashion-MNIST are missing).
 std::vector<TableOptions> full_tables(const TableOptions& options);
 
 }  // namespace isonorm::equivalence

@@ -21,10 +21,10 @@ namespace {
 using streams::NamedParameter;
 using streams::Role;
 
-constexpr double kLeast = 1e-6;   // of a deviation that is not rounding
-constexpr double kWeights = 0.3;  // the deviation of drawn weights; their mean is half of it
+constexpr double kLeast = 1e-6;   // the least deviation that is not rounding
+constexpr double kWeights = 0.3;  // standard deviation of drawn weights; their mean is half of it
 
-// Everything about one seed: parameters without values, a history and its track, and what rounding does to them.
+// The data of a seed: parameters without values, a history and its track, and the effect of rounding on the track.
 class Measurement {
  public:
   Measurement(const MakeUpdate& make, const std::vector<NamedParameter>& like, int seed, int steps)
@@ -58,7 +58,7 @@ class Measurement {
   Measured measure(Property property);
 
  private:
-  // P G = G, blind rows of G zero.
+  // A history in which P G = G, and blind rows of G are zero.
   History draw(int steps) {
     History h;
     for (const NamedParameter& p : like_)
@@ -77,7 +77,8 @@ class Measurement {
     return out;
   }
 
-  // By an ulp of the largest entry, or of what entries are like where a tensor's few are small by chance.
+  // The history, every entry moved by an ulp of its tensor's largest, or of a typical entry if a small tensor's are
+  // smaller.
   History jittered() {
     const auto move = [&](double like) {
       return [this, like](const Tensor& x, const NamedParameter&) {
@@ -87,7 +88,7 @@ class Measurement {
     return changed(like_, history_, move(kWeights), move(size_));
   }
 
-  // m along the stream's axis, of parameters of that role; zeros elsewhere.
+  // Random means m along the stream's axis for parameters of this role; zeros for others.
   Tensor mean_of(const NamedParameter& p, Role role, double size) {
     Dims shape = p.tensor.shape();
     if (p.role != role) return zeros({}, f64_);
@@ -98,7 +99,7 @@ class Measurement {
     return p.role == role ? contiguous(recentre(x, p.stream_dim)) : x;
   }
 
-  // The largest deviation between two tracks, relative to the tensor's way, beside its tolerance.
+  // The largest deviation between two tracks, relative to the tensor's movement, with its tolerance.
   Measured compared(const Track& a, const Track& b, const std::function<bool(size_t)>& counts = {}) const {
     Measured worst{.holds = true, .deviation = 0, .tolerance = tolerance_[0]};
     for (size_t i = 0; i < like_.size(); ++i) {
@@ -141,7 +142,7 @@ class Measurement {
   History history_;
   Track track_;
   std::vector<double> scale_, tolerance_;  // by parameter
-  bool moves_[2] = {};                     // a writer, a reader
+  bool moves_[2] = {};                     // whether a writer, a reader moves
 };
 
 Measured Measurement::linear() {
@@ -159,7 +160,7 @@ Measured Measurement::linear() {
   return compared(follow(make_, like_, sum), expected);
 }
 
-// T = O diag(s) O', s from 1/2 to 2, and T^-T = O diag(1/s) O'; s = 1 where orthogonal.
+// T = O diag(s) O' with s from 1/2 to 2, and T^-T = O diag(1/s) O'. s = 1 if `orthogonal`.
 Measured Measurement::commutes(bool orthogonal) {
   const Tensor s =
       orthogonal ? full({width_}, 1, f64_) : exp(uniform({width_}, -std::log(2), std::log(2), f64_, draw_));
@@ -265,7 +266,7 @@ Predicates measure(const MakeUpdate& make, const std::vector<NamedParameter>& li
       check(std::isfinite(one.deviation), "update: the deviation from ", name_of(property), " is ", one.deviation,
             ", expected a finite number");
       Measured& all = result.measured[static_cast<size_t>(i)];
-      const bool replaces = all.holds == one.holds ? one.deviation > all.deviation : all.holds;  // failing counts more
+      const bool replaces = all.holds == one.holds ? one.deviation > all.deviation : all.holds;  // a failure replaces
       if (seed == 1 || replaces) all = one;
     }
   }

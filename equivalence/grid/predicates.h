@@ -1,6 +1,6 @@
-// What an optimizer's update depends on, measured on the optimizer itself: no model, only tensors with the names,
-// shapes and roles of a model's parameters, random weights and random histories of gradients. expectation.h draws from
-// it which ways to store weights follow Pre-LN.
+// Properties of an optimizer's update, measured on the optimizer itself without a model: tensors with the names, shapes
+// and roles of a model's parameters, random weights and random histories of gradients. expectation.h derives from them
+// which ways to store weights follow Pre-LN.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace isonorm::equivalence {
 
-// Their formulas are in kPropertyWords.
+// kPropertyWords has their formulas.
 enum class Property {
   repeats,
   linear,
@@ -29,9 +29,9 @@ enum class Property {
 };
 inline constexpr int kProperties = 13;
 
-// U(G, w): the weights after some steps from w under the history G of gradients. O and T act along the stream's axis of
-// writers and readers and leave neutral parameters alone; P takes the mean along it away; m is a number per row. P G =
-// G, as Pre-LN has it (F3, F4), except where a mean is added to it, and in H of centres_writers.
+// U(G, w): the weights after some steps from w with the gradients G. O and T act along the stream's axis of writers and
+// readers, and leave neutral parameters alone. P removes the mean along this axis. m is one number per row. P G = G, as
+// in Pre-LN (F3, F4), except if a mean is added to G, and for H in centres_writers.
 inline constexpr struct {
   const char *name, *formula;
 } kPropertyWords[kProperties] = {
@@ -53,12 +53,12 @@ inline constexpr struct {
 constexpr const char* name_of(Property p) { return kPropertyWords[static_cast<size_t>(p)].name; }
 constexpr const char* formula_of(Property p) { return kPropertyWords[static_cast<size_t>(p)].formula; }
 
-// Largest deviation between the two sides, relative to how far the tensor moves, and what rounding explains: bound() of
-// criterion.h over the deviation between U(G, w) and U of G and w with every entry moved by eps of its tensor's
+// Largest deviation between the two sides, relative to the tensor's movement, and the deviation that rounding explains:
+// bound() of criterion.h, applied to the deviation of U(G, w) if every entry of G and w moves by eps of its tensor's
 // largest.
 struct Measured {
   bool holds = false;
-  double deviation = 0, tolerance = 0;  // where they are closest to each other, or furthest apart
+  double deviation = 0, tolerance = 0;  // of the tensor and step with the largest deviation / tolerance
 };
 
 struct Predicates {
@@ -68,11 +68,11 @@ struct Predicates {
   bool operator()(Property p) const { return at(p).holds; }
 };
 
-// Measures all properties over histories of `steps` steps in f64, one per seed, whose gradients have standard deviation
-// 1, 0.1, 0.01 in turn: limits act in some and not in others. A property holds if it does for every seed and tensor, to
-// rounding. `like`: names, shapes, roles and blind rows (gradient zero) of the parameters of a raw model; the values
-// are not read. Throws where nothing can be concluded: a seed moves no writer or no reader, a number is not finite, or
-// a deviation is neither rounding nor at least 1e-6.
+// Measures all properties over histories of `steps` steps in f64, one per seed. The gradients of the seeds have
+// standard deviation 1, 0.1, 0.01 in turn, so that limits act in some and not in others. A property holds if it does
+// for every seed and tensor, up to rounding. like: names, shapes, roles and blind rows (gradient zero) of the
+// parameters of a raw model; their values are not read. Throws if nothing can be concluded: a seed moves no writer or
+// no reader, a number is not finite, or a deviation is neither rounding nor at least 1e-6.
 Predicates measure(const MakeUpdate& make, const std::vector<streams::NamedParameter>& like, int seeds = 3,
                    int steps = 4);
 

@@ -1,4 +1,4 @@
-// Recipes: an optimizer with its rate and all that is done around its step, by name.
+// Recipes: an optimizer, its rate and everything that is done around its step, by name.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace isonorm::equivalence {
 
-// What happens to gradients before the optimizer, as in ProofOptions.
+// Changes to gradients before the optimizer, as in training::TrainingOptions.
 struct Limits {
   double clip = 0, clip_value = 0, loss_l2 = 0;
 };
@@ -22,12 +22,12 @@ struct Recipe {
   Limits limits = {};
 };
 
-std::string title_of(const Recipe& recipe);  // its title, and " (from outside)" where the optimizer is a program's own
+std::string title_of(const Recipe& recipe);  // its title, and " (from outside)" if the optimizer is a program's own
 
-// The columns of `isonorm table`: first those of the table in docs/normalization.md. Rates and limits are such that on
-// its model every clip acts and no run diverges.
+// The columns of `isonorm table`, beginning with those of the table in docs/normalization.md. Rates and limits are
+// chosen so that on its model every clip acts and no run diverges.
 std::span<const Recipe> recipes();
-// By name. Throws listing all.
+// The recipe of this name. Throws listing all names.
 const Recipe& recipe(std::string_view name);
 
 // `options` with the optimizer, the rate and the limits of the recipe.

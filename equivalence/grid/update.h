@@ -1,4 +1,4 @@
-// Weights under a given history of gradients: an optimizer's update without a model. Linear maps of both.
+// An optimizer's update without a model: weights that follow a given history of gradients. Also linear maps of both.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace isonorm::equivalence {
 using Update = std::function<void()>;
 using MakeUpdate = std::function<Update(const std::vector<streams::NamedParameter>& parameters)>;
 
-// The optimizer of `options` at their constant rate, with all limits on gradients, as a Trainee updates.
+// The optimizer of `options` at their constant rate, with all limits on gradients, updating like a Trainee.
 MakeUpdate update_of(const training::TrainingOptions& options);
 
 struct History {
@@ -24,15 +24,15 @@ struct History {
 };
 using Track = std::vector<std::vector<Tensor>>;  // the weights after every step
 
-// What a tensor becomes; the parameter gives its role and stream dimension.
+// A map of tensors. The parameter gives role and stream dimension.
 using TensorFunction = std::function<Tensor(const Tensor& x, const streams::NamedParameter& p)>;
 
-// Makes the update on parameters that are named as `like`, and runs it through the history; after every step each
-// weight becomes what `after` says.
+// Makes the update on parameters with the names of `like`, and runs it through the history. After every step each
+// weight w is replaced by after(w).
 Track follow(const MakeUpdate& make, const std::vector<streams::NamedParameter>& like, const History& history,
              const TensorFunction& after = {});
 
-// No function leaves them as they are.
+// Apply functions to weights and gradients. An empty function changes nothing.
 History changed(const std::vector<streams::NamedParameter>& like, const History& history, const TensorFunction& weights,
                 const TensorFunction& gradients = {});
 Track changed(const std::vector<streams::NamedParameter>& like, const Track& track, const TensorFunction& weights);

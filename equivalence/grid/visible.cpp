@@ -18,10 +18,10 @@ namespace {
 
 constexpr int kPoints = 3;
 constexpr uint64_t kMovedCopies = 4;
-constexpr double kMoved = 0.1;       // standard deviation of what a point's weights are moved by
-constexpr double kLeastSeen = 1e-6;  // what a direction that is seen does to the logits, at least
+constexpr double kMoved = 0.1;       // standard deviation of the change of a point's weights
+constexpr double kLeastSeen = 1e-6;  // least change of the logits by a direction that is seen
 
-// The logits of the model on a stream of that form at these raw weights, of which those of `role` lose their mean.
+// The logits of the model on a stream of `form` with these raw weights; parameters of role `centred` lose their mean.
 Tensor logits(const training::TrainingOptions& o, const TensorMap& raw, const Tensor& inputs, streams::Form form,
               streams::Role centred = streams::Role::neutral, uint64_t moved = 0) {
   const NoGrad no_grad;
@@ -32,7 +32,7 @@ Tensor logits(const training::TrainingOptions& o, const TensorMap& raw, const Te
       copy_into(p.tensor, streams::recentre(p.tensor, p.stream_dim));
   if (moved > 0) move_by_one_ulp(*model, moved);
   Generator same{o.seed, uint64_t{1} << 62};
-  const SameDraws draws(same);  // of dropout
+  const SameDraws draws(same);  // for dropout
   return (*model)(inputs);
 }
 
@@ -61,7 +61,7 @@ double gradient_mean(const training::TrainingOptions& o, const TensorMap& raw, c
   return most;
 }
 
-// Whether a deviation is more than rounding explains.
+// True if the deviation is more than rounding explains. Throws if it cannot decide.
 bool seen(const char* what, double by, double rounding) {
   check(rounding < kLeastSeen, "visible: whether the function sees ", what, " cannot be said: rounding alone explains ",
         rounding, ", expected less than ", kLeastSeen);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kRuns = std::tuple_size_v<DrawnProof>;
 
-// What stays of `much` beyond `little`; infinite where either is NaN.
+// much - little, at least 0; infinite if either is NaN.
 double beyond(double much, double little) {
   const double rest = much - little;
   return rest <= 0 ? 0 : rest > 0 ? rest : INFINITY;

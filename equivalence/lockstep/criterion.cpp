@@ -10,8 +10,8 @@
 namespace isonorm::equivalence {
 namespace {
 
-constexpr double kControls = 30, kEps = 64;  // the bound: docs/equivalence.md has where they come from
-constexpr double kLeastDifference = 1e-5;    // of a negative control, in each quantity
+constexpr double kControls = 30, kEps = 64;  // the bound: docs/equivalence.md says where the numbers come from
+constexpr double kLeastDifference = 1e-5;    // least deviation of a negative control, in each quantity
 
 double largest(const std::vector<double>& values) {
   double m = 0;
@@ -19,7 +19,7 @@ double largest(const std::vector<double>& values) {
   return m;
 }
 
-// Why deviations and controls cannot be compared; empty where they can.
+// The reason why deviations and controls cannot be compared; empty if they can.
 std::string unusable(const Deviations& run, const Deviations& control) {
   const size_t steps = run.loss.size();
   if (steps == 0) return "the run is empty";
@@ -32,7 +32,7 @@ std::string unusable(const Deviations& run, const Deviations& control) {
   return "";
 }
 
-// "; fc.weight[3, 4] is ..." where the run was seen to leave the reference at this step and quantity.
+// "; fc.weight[3, 4] is ..." if the run left the reference at this step in this quantity.
 std::string where_it_left(const std::optional<Difference>& first, size_t step, const char* quantity) {
   const bool here = first && first->step == static_cast<int>(step) && std::string_view(first->quantity) == quantity;
   return here ? text("; ", first->place.tensor.empty() ? "it" : "", describe(first->place)) : "";
@@ -41,7 +41,7 @@ std::string where_it_left(const std::optional<Difference>& first, size_t step, c
 // The verdict, and the sentence that explains it.
 std::pair<Verdict, std::string> compare(const RunResult& result, DType dtype) {
   const Deviations &run = result.deviations, &control = result.control;
-  // In chaos, where a bound lies above what a wrong training reaches or above 1, breaking it shows nothing either.
+  // In chaos, if a bound is above `reach` or above 1, breaking it shows nothing.
   const auto counts = [&](double limit, const Quantity& q) {
     return limit < std::max(largest_bound(dtype), std::min(result.reach.*q.size, 1.0));
   };
@@ -66,13 +66,13 @@ std::pair<Verdict, std::string> compare(const RunResult& result, DType dtype) {
                               seen < steps ? text(" up to step ", seen, " of ", steps) : "")};
 }
 
-// What a negative control lacks; empty where it is as different as it must be.
+// The reason why a negative control is not different enough; empty if it is.
 std::string shortfall(const Deviations& run, const Deviations& control, DType dtype) {
   if (!(run.loss[0] <= start_tolerance(dtype)))
     return text("it did not start as the same function: loss deviates by ", scientific(run.loss[0]), " at step 1");
   for (const Quantity& q : kQuantities) {
     const std::vector<double>& values = run.*q.path;
-    const bool crosses = q.path == &Deviations::loss;  // one number: it may pass the reference's at any step
+    const bool crosses = q.path == &Deviations::loss;  // a single number may cross the reference's at any step
     const double d = crosses ? largest(values) : values.back();
     const double least = std::max(separation(dtype) * (control.*q.path).back(), kLeastDifference);
     if (!(d > least))
@@ -82,7 +82,7 @@ std::string shortfall(const Deviations& run, const Deviations& control, DType dt
   return "";
 }
 
-// Empty where a run that is another function from the start leaves the bound as far as it has to.
+// For a run that is another function from the start: empty if it exceeds the bound by kLeastExcess.
 std::string small_excess(const RunResult& run, DType dtype) {
   const double excess = share_of_bound(run.deviations, run.control, dtype);
   if (excess >= kLeastExcess) return "";

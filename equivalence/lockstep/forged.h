@@ -1,4 +1,4 @@
-// Trainings that are wrong in one respect: what a comparison has to tell from the right one.
+// Trainings that are wrong in one respect. A comparison must tell them from the right one.
 #pragma once
 
 #include <optional>
@@ -7,12 +7,12 @@
 
 namespace isonorm::equivalence {
 
-// A trainee that does something else than its options say.
+// A trainee with a planted mistake.
 class Forged : public Trainee {
  public:
   Forged(const training::TrainingOptions& options, const Variant& variant, Forgery forgery, double size = 1e-9);
 
-  // Forgery::batch: at `step`, counted from 0, it is trained on `examples` instead of what it is given.
+  // Forgery::batch: at `step`, counted from 0, it trains on `examples` instead of the given batch.
   void exchange_batch(int step, training::Examples examples);
 
   void start_from(const nn::Module& raw) override;

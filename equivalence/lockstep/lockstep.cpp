@@ -12,8 +12,8 @@ namespace isonorm::equivalence {
 
 namespace {
 
-// What does not compute the same twice would count its own noise as rounding: the controls would show it, and every
-// bound be wide enough to hide a fault.
+// Throws if the model does not repeat itself. Its own noise would count as rounding: the controls would have it, and
+// every bound would be wide enough to hide a fault.
 void check_repeats(const training::TrainingOptions& o, const nn::Module& initial) {
   const training::Examples batch = made_examples(o);
   Trainee once(o, raw_variant(streams::Form::layer_norm)), again(o, raw_variant(streams::Form::layer_norm));

@@ -1,4 +1,4 @@
-// Lockstep: a reference, its controls and the runs to be judged, trained on the same batches from one initialisation.
+// Lockstep: trains a reference, its controls and the runs to be judged on the same batches from one initialisation.
 #pragma once
 
 #include <array>
@@ -12,24 +12,24 @@
 
 namespace isonorm::equivalence {
 
-// Told after every step; returns false to stop.
+// Called after every step; returns false to stop.
 using Continue = std::function<bool()>;
 
 class Lockstep {
  public:
   Lockstep() = default;
-  // The reference comes first, then its controls, then the runs. The record is filled by step(); it must stay where it
-  // is.
+  // Add the reference first, then its controls, then the runs. step() fills the record, which must not move.
   void add(std::unique_ptr<Training> training, RunResult& record, bool control = false);
 
   // Makes a model for every record, by its variant, seed and device, from the parameters of `initial` (a raw model).
-  // Reference and controls are never resumed, and of one rank.
+  // Reference and controls train without interruption, on one rank.
   Lockstep(const training::TrainingOptions& options, const nn::Module& initial, RunResult& reference,
            std::span<RunResult> controls, std::span<RunResult> runs);
 
   // One step of every model; appends losses and deviations to the records.
   void step(const training::Examples& batch, double lr);
-  // `steps` steps on made examples (made_examples.h) at the constant rate of `options`. False where it was stopped.
+  // Trains `steps` steps on made examples (made_examples.h) at the constant rate of `options`. False if `go_on` stopped
+  // it.
   bool train_on_made(const training::TrainingOptions& options, int steps, const Continue& go_on = {});
 
   // Every model with its record: the reference, the controls, the runs.
@@ -40,9 +40,9 @@ class Lockstep {
   };
   std::span<Member> members() { return members_; }
 
-  double deviation() const { return worst_; }  // largest so far of the runs, in any quantity
+  double deviation() const { return worst_; }  // of the runs: the largest so far, in any quantity
   double control_deviation() const { return larger(larger(control_[0], control_[1]), control_[2]); }  // of the controls
-  // The tensor that controls have moved furthest, of a quantity up to a step that counts from 1: index of kQuantities.
+  // The name of the tensor that controls have moved furthest, up to `step` (from 1). quantity: index of kQuantities.
   const std::string& moved_furthest(size_t quantity, int step) const {
     return furthest_[static_cast<size_t>(step) - 1][quantity];
   }

@@ -1,4 +1,4 @@
-// Batches made from nothing but a seed: random images or ids, and random labels.
+// Batches made from a seed alone: random images or ids, and random labels.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 
 namespace isonorm::equivalence {
 
-// Added to the raw weights that runs on made examples begin with: what projections take away is there.
+// Mean that is added to the initial raw weights of runs on made examples, so that projections have something to remove.
 inline constexpr double kRawMean = 0.15;
 
-// The batch of a step: images [batch, side, side, channels] uniform in [0, 1) and classes, ids [batch, context] and the
-// ids that are to follow, or ids of pairs [batch, 2 context] without padding. The same numbers in every dtype, up to rounding, on
-// every device. longest: the most ids in a row, for a context that is longer.
+// The batch of a step: images [batch, side, side, channels] uniform in [0, 1) and classes; or ids [batch, context] and
+// target ids; or ids of pairs [batch, 2 context] without padding, and target ids. The same numbers on every device, and
+// in every dtype up to rounding. longest: limits the ids per row if the context is longer.
 inline training::Examples made_examples(const training::TrainingOptions& o, uint64_t step = 0,
                                         int64_t longest = std::numeric_limits<int64_t>::max()) {
   Generator g{o.seed, (step + 1) << 40};

@@ -23,7 +23,7 @@ using streams::Stream;
 
 training::OptionList option_list(const ProofOptions& o) {
   training::OptionList list = option_list(o.training);
-  std::erase_if(list, [](const auto& option) { return training::is_of_streams(option.first); });  // the forms say them
+  std::erase_if(list, [](const auto& option) { return training::is_of_streams(option.first); });  // see `forms`
   std::string forms;
   for (const std::string& form : o.forms) forms += (forms.empty() ? "" : ",") + form;
   list.insert(list.begin() + 1, {{"forms", forms}, {"controls", text(o.controls)}});
@@ -46,13 +46,13 @@ class Proof {
   }
 
   ProofResult run() {
-    // One record per run first: a progress callback sees them all.
+    // Makes one record per run first, so that a progress callback sees all of them.
     result_.controls = control_records(options_.controls);
     for (const std::string& f : options_.forms) result_.runs.push_back(record(raw_variant(streams::form_named(f))));
     if (options_.against) {
       result_.runs.push_back(reference_record());
       result_.runs.back().device = options_.against;
-      // Two devices of one kind add in one order: equal bits are no sign that one was compared with itself.
+      // Devices of one kind add in one order, so equal bits do not mean that a run was compared with itself.
       result_.runs.back().may_be_identical = options_.against->kind == options_.training.device.kind;
     }
     result_.reference = reference_record();
@@ -91,7 +91,7 @@ class Proof {
     return true;
   }
 
-  // Accuracy of every run on examples that no step showed, and where its predictions differ from the reference's.
+  // Measures the accuracy of every run on test examples, and counts predictions that differ from the reference's.
   bool test(Lockstep& trained) {
     const auto members = trained.members();
     std::vector<nn::Module*> models;
@@ -110,7 +110,7 @@ class Proof {
     return true;
   }
 
-  // The test pass of one run in training steps: a forward costs a third of a step.
+  // The cost of one run's test pass, in training steps: a forward costs a third of a step.
   double test_steps() const { return 0.3 * static_cast<double>(source_.test_count()) / o_.batch; }
 
   bool report(Phase phase, int step, int steps, double loss, double deviation, double control, double lr) {

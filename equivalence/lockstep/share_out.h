@@ -1,4 +1,4 @@
-// Works of one thread each, side by side.
+// Runs independent tasks in parallel, each on one thread.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 
 namespace isonorm::equivalence {
 
-// Calls f(i) for every i below `count`, which threads share. Kernels inside of f use one thread.
-// Once a call has thrown none begins. Throws what the first one did.
+// Calls f(i) for every i below `count`, distributed over threads. Kernels inside f use one thread. After a call has
+// thrown, no other begins. Throws the exception of the first one that threw.
 template <class F> void share_out(size_t count, const F& f) {
   std::atomic<bool> failed = false;
   parallel_for(static_cast<int64_t>(count), 1, [&](int64_t begin, int64_t end) {

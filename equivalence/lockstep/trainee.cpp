@@ -39,7 +39,7 @@ void Trainee::falsify(Forgery forgery) {
   if (forgery == Forgery::added_twice) on_grad(model_->parameters().back(), [](const Tensor& g) { return g * 2; });
 }
 
-// Of this rank's rows of a part. What is wrong with ranks multiplies gradients, and not the loss.
+// The loss of this rank's rows of a micro-batch. A mistake of ranks changes the gradients but not the loss.
 Tensor Trainee::loss_of(const training::Examples& batch) {
   if (forgery_ == Forgery::same_draws) default_generator().share = 0;
   const Tensor loss =
@@ -99,7 +99,7 @@ void Trainee::resume() {
 }
 
 Tensor Trainee::compared_gradient(const streams::NamedParameter& p) const {
-  const Tensor own = p.tensor.grad();  // undefined where the loss does not depend on it
+  const Tensor own = p.tensor.grad();  // undefined if the loss does not depend on the parameter
   const Tensor g = raw_gradient(own.defined() ? own : zeros_like(p.tensor), p, stream());
   const bool recentred = stream().parameter_width() == stream().width() && p.role == streams::Role::writer &&
                          (variant_.gradients != GradientRule::as_is || variant_.after_step != Projection::none);
@@ -129,7 +129,7 @@ void Trainee::differentiate_here(const training::Examples& batch) {
   for (const streams::NamedParameter& p : parameters_) gradients_.push_back(compared_gradient(p));
 }
 
-// A tied head behind a learned gain sees the means of the table's rows.
+// After a learned gain, a tied head sees the means of the table's rows.
 Tensor Trainee::compared_weight(const streams::NamedParameter& p) const {
   const bool affine = options_.model.transformer().affine;
   if (affine && p.name == options_.model.row().tied_table && options_.model.flag("tied")) return detach(p.tensor);

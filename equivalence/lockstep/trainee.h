@@ -1,5 +1,5 @@
-// A model under training in a proof: its parameters in whatever coordinates, its optimizer, and how far it is from
-// another one.
+// A model under training in a proof: its parameters in any coordinates, its optimizer, and its deviation from another
+// one.
 #pragma once
 
 #include <memory>
@@ -16,24 +16,26 @@
 
 namespace isonorm::equivalence {
 
-// A model whose weights are stored and updated as a Variant says: one training loop for all of them. Where options.ranks is more
-// than 1, so many threads train a copy each of it together; what is compared is the first one's, and bit by bit all have its
-// weights.
+// A model whose weights are stored and updated as a Variant says: one training loop for all variants. If options.ranks
+// is more than 1, that many threads train one copy each, together. The first copy is compared; all copies have the same
+// weights to the last bit.
 class Trainee : public Training {
  public:
   Trainee(const training::TrainingOptions& options, const Variant& variant);
   ~Trainee() override;
 
-  // Takes over the parameters of a raw model, in this one's coordinates, with what the variant projects once.
+  // Takes over the parameters of a raw model, mapped to this model's coordinates, and applies the variant's initial
+  // projection.
   virtual void start_from(const nn::Module& raw);
 
-  // Forward, loss, backward. Keeps the loss and the gradients in raw coordinates, to be compared entry by entry with
-  // those of a Pre-LN model. They are not projected, since a projection hides what plain RMSNorm does wrong (F6).
-  // Except where the variant itself takes the mean of a writer's gradient away, before the optimizer (a3, a5) or from
-  // the weights after the step (a4, a7): there it never acts on the function, Pre-LN has none (F3), and it legitimately
-  // differs (F5); what remains, P g, is compared.
+  // Forward, loss, backward. Keeps the loss, and the gradients in raw coordinates, to be compared entry by entry with a
+  // Pre-LN model's. They are not projected, because a projection hides the error of plain RMSNorm (F6). The exception:
+  // if the variant removes the mean of writers' gradients before the optimizer (a3, a5), or of writers after the step
+  // (a4, a7), P g is compared. That mean never acts on the function. Pre-LN's gradient has none (F3), and this model's
+  // may have one (F5).
   void differentiate(const training::Examples& batch) override;
-  // Clips and updates at rate `lr`; keeps the visible weights, and behind them those of the average.
+  // Clips and updates at rate `lr`. Keeps the visible weights, then the visible weights of the average, if there is
+  // one.
   void update(double lr) override;
 
   nn::Module& model() override { return *model_; }
@@ -42,20 +44,20 @@ class Trainee : public Training {
  protected:
   // The logits.
   virtual Tensor forward(const Tensor& inputs) { return (*model_)(inputs); }
-  // The ranks are wrong in that respect, from now on.
+  // From now on the ranks make this mistake.
   void falsify(Forgery of_ranks);
 
-  int taken_ = 0;  // steps that differentiate() has begun
+  int taken_ = 0;  // calls of differentiate()
 
  private:
   Trainee(const training::TrainingOptions& options, const Variant& variant, distributed::Group& group);
   void make();
-  // What each rank does, with its own copy.
+  // Calls f for each rank, with its own copy.
   template <class F> void on_ranks(const F& f);
   Tensor loss_of(const training::Examples& batch);
   void differentiate_here(const training::Examples& batch);
   void update_here(double lr);
-  // Goes on with model, optimizer and average made anew from the states of these, as from a checkpoint.
+  // Makes model, optimizer and average again from their states, as after loading a checkpoint.
   void resume();
   optim::Optimizer& optimizer() const { return lifted_ ? lifted_->optimizer() : *own_; }
   Tensor compared_gradient(const streams::NamedParameter& p) const;
@@ -63,17 +65,17 @@ class Trainee : public Training {
 
   const training::TrainingOptions options_;
   const Variant variant_;
-  std::unique_ptr<distributed::Ranks> ranks_;  // null: there is one
+  std::unique_ptr<distributed::Ranks> ranks_;  // null if there is only one rank
   std::vector<std::unique_ptr<Trainee>> others_;
   distributed::Group* group_ = nullptr;
-  Forgery forgery_ = Forgery::none;  // of ranks
+  Forgery forgery_ = Forgery::none;  // of the ranks
   std::unique_ptr<nn::Module> model_;
   const streams::Stream* stream_ = nullptr;  // of the model
-  Generator generator_;                      // where dropout draws
-  std::unique_ptr<Lifted> lifted_;           // where the variant lifts
-  std::unique_ptr<optim::Optimizer> own_;    // elsewhere
+  Generator generator_;                      // for dropout
+  std::unique_ptr<Lifted> lifted_;           // if the variant lifts
+  std::unique_ptr<optim::Optimizer> own_;    // otherwise
   std::optional<training::Step> step_;
-  std::unique_ptr<optim::Ema> average_;  // from the first update on, where one is asked for
+  std::unique_ptr<optim::Ema> average_;  // made at the first update, if options ask for an average
 };
 
 }  // namespace isonorm::equivalence

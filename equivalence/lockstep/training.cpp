@@ -17,7 +17,7 @@ namespace isonorm::equivalence {
 namespace {
 constexpr double kItsOwnSize = 0.25;  // relative to the largest entry: note_control()
 
-Tensor both(const Tensor& a, const Tensor& b) { return where(a, b, a); }  // of u8
+Tensor both(const Tensor& a, const Tensor& b) { return where(a, b, a); }  // for u8
 }  // namespace
 
 Tensor Training::Part::of(const std::vector<Tensor>& gradients) const {
@@ -82,7 +82,7 @@ void Training::note_control(const Training& control, bool entries) {
   const double most = noise_share_ * largest_gradient();
   moved_.resize(all.size());
   for (size_t k = 0; k < all.size(); ++k) {
-    if (sizes()[k] >= most) continue;  // no noise, however far it moves
+    if (sizes()[k] >= most) continue;  // too large for noise, however far it moves
     const Tensor mine = all[k].of(gradients_), theirs = to(all[k].of(control.gradients_), mine.device());
     moved_[k] = larger(moved_[k], deviation({{"", theirs, mine, sizes()[k]}}));
   }
@@ -143,7 +143,7 @@ std::vector<Pair> Training::weight_pairs(const Training& reference) const {
 
 namespace {
 
-// The number of T next above or below v. Zeros, infinities and NaN stay.
+// The next number of type T above or below v. Zeros, infinities and NaN stay.
 template <class T> T next(T v, bool up) {
   using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
   if (v == T{} || !std::isfinite(static_cast<double>(v))) return v;

@@ -1,5 +1,5 @@
-// A training that runs in step with others: what the lockstep, and with it proofs, the grid and comparisons of a user's
-// own models, need to know about it.
+// A training that runs in lockstep with others: the interface that proofs, the grid and comparisons of a user's own
+// models share.
 #pragma once
 
 #include "core/random.h"
@@ -10,8 +10,9 @@
 
 namespace isonorm::equivalence {
 
-// While it lives the default generator stands where `mine` does; at the end it is as it was, and `mine` moves on by a
-// fixed distance. So every training of a lockstep draws the same dropout masks at a step, whatever each has drawn.
+// While it lives, the default generator continues at `mine`. Afterwards it has its former state, and `mine` moves on by
+// a fixed distance. So at each step every training of a lockstep draws the same dropout masks, however many numbers it
+// draws.
 class SameDraws {
  public:
   explicit SameDraws(Generator& mine) : mine_(mine), draws_(mine) {}
@@ -24,12 +25,12 @@ class SameDraws {
   const DrawsFrom draws_;
 };
 
-// The share for two programs that may compute a loss differently. 64 eps, the least bound, are then 4 eps of the first
-// size: the terms of the loss have this size, and each program rounds two or three of them.
+// The value of least_share_ for two programs that may compute a loss differently. 64 eps, the least bound, are then 4
+// eps of the first size: the terms of the loss have this size, and each program rounds two or three of them.
 inline constexpr double kLeastShare = 1.0 / 16;
 
-// A model, and after each half of a step what is compared. Two trainings are compared parameter by parameter, in the
-// order of the reference's parameters and in its coordinates.
+// A model, and the quantities that are compared after each half of a step. Two trainings are compared parameter by
+// parameter, in the order of the reference's parameters and in its coordinates.
 class Training {
  public:
   virtual ~Training() = default;
@@ -64,7 +65,7 @@ class Training {
   // noise, too, if some control moves it and it is at most four times the farthest move in its tensor. An entry that is
   // 0 in all runs is exact. Only weight_pairs() asks for entries.
   void note_control(const Training& control, bool entries = true);
-  // For each parameter, 1 where noise alone has moved its weights, this step included (u8). Empty without controls.
+  // For each parameter, 1 if noise alone has moved the weight, this step included (u8). Empty without controls.
   std::vector<Tensor> moved_by_noise() const;
 
  protected:
@@ -72,11 +73,11 @@ class Training {
   virtual Tensor reference_weight(const Training& reference, size_t i) const { return reference.weights_[i]; }
   // The name of weights i.
   virtual std::string weight_name(const Training& reference, size_t i) const;
-  // 1 where weights i, as they are stored here, depend on an entry of the reference's that noise alone has moved (u8).
-  // Undefined if the reference has no controls.
+  // 1 for entries of weights i, as they are stored here, that depend on an entry of the reference that noise alone has
+  // moved (u8). Undefined if the reference has no controls.
   virtual Tensor noise_here(const Training& reference, size_t i) const;
-  // After the loss of a step is known. Forgets gradients and the controls' findings about them, except the entries that
-  // were no noise, and the first sizes.
+  // Call after the loss of a step is known. Forgets gradients and the controls' findings about them, but keeps the
+  // first sizes, and the entries that were not noise.
   void begin_step();
 
   std::vector<streams::NamedParameter> parameters_;  // in the order of the reference's

@@ -16,12 +16,12 @@ struct WrongTraining {
 
 std::vector<WrongTraining> wrong_trainings(const training::TrainingOptions& o) {
   constexpr const char* kExchanged = "one batch exchanged";
-  // Of a program's own model one form is certain to be the reference's function: the reference's.
+  // For a program's own model only the reference's form is certain to be the reference's function.
   if (!listed(o.model.row()) || !training::listed(o.model.transformer().connection))
     return {{raw_variant(streams::Form::layer_norm), Forgery::batch, kExchanged}};
   std::vector<WrongTraining> all;
   const nn::TransformerOptions& t = o.model.transformer();
-  // What mapped storage does not hold: see nn/gpt.cpp and nn/branch.cpp.
+  // Mapped storage cannot hold these: see nn/gpt.cpp and nn/branch.cpp.
   if ((o.model.flag("tied") && (t.affine || t.connection.bare_entry)) || t.branch.dropout > 0 ||
       t.branch.layer_scale > 0) {
     all.push_back({variant("raw_crms_norm"), Forgery::batch, kExchanged});
@@ -30,7 +30,7 @@ std::vector<WrongTraining> wrong_trainings(const training::TrainingOptions& o) {
     all.push_back({variant("projected_once")});
     if (!t.affine) all.push_back({variant("compressed_plain")});  // it cannot hold a gain apart from its readers
   }
-  // What a Pre-LN model's weights hide, these show.
+  // The weights of a Pre-LN model hide this mistake; these show it.
   if (t.connection.bare_entry) all.push_back({variant("raw_rms_norm"), Forgery::centred_entry, "embeddings centred"});
   if (o.ranks == 1) return all;
   const bool even = o.batch / o.accumulate % o.ranks == 0;
@@ -53,7 +53,8 @@ std::vector<RunResult> wrong_records(const training::TrainingOptions& o) {
     records.push_back(record(w.variant));
     records.back().expected = Verdict::different;
     records.back().fault = w.fault;
-    // A mistake of ranks is in the first gradient, and a size that is wrong may never be seen behind it: clipping and Adam undo it.
+    // A mistake of ranks shows in the first gradient. A wrong size may never be seen later, because clipping and Adam
+    // undo it.
     records.back().same_start = w.forgery != Forgery::centred_entry && !of_ranks(w.forgery);
   }
   return records;
@@ -65,7 +66,7 @@ void add_wrong(Lockstep& all, const training::TrainingOptions& o, const nn::Modu
   for (const WrongTraining& w : wrong_trainings(o)) {
     RunResult& record = records[next++];
     training::TrainingOptions own = o;
-    if (!of_ranks(w.forgery)) own.ranks = 1;  // the mistake is none of ranks
+    if (!of_ranks(w.forgery)) own.ranks = 1;  // the mistake does not need ranks
     auto training = std::make_unique<Forged>(own, *record.variant, w.forgery);
     training->exchange_batch(kNegativeSteps / 2, other);
     training->start_from(initial);

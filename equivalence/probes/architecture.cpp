@@ -46,7 +46,7 @@ constexpr Architecture kArchitectures[] = {
 // clang-format on
 
 const char* activation_text(nn::Activation a) {
-  constexpr const char* names[] = {"GELU", "GELU (tanh)", "ReLU", "SiLU", "SwiGLU"};
+  constexpr const char* names[] = {"GELU", "GELU (tanh)", "ReLU", "SiLU", "SwiGLU", "QuickGELU"};
   return names[static_cast<size_t>(a)];
 }
 

@@ -15,7 +15,7 @@ namespace {
 using streams::Form;
 
 constexpr int kMostDraws = 1000, kExamples = 2;
-constexpr double kFromTheKink = 4;  // standard deviations: one flip in 16,000 units at that distance
+constexpr double kFromTheKink = 4;  // standard deviations: at this distance one unit in 16,000 flips
 
 Tensor rounded(const Tensor& x, DType dtype) { return x.to(dtype).to(DType::f64); }
 

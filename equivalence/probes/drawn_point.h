@@ -1,4 +1,4 @@
-// A random point of the certificate: weights and a batch, numbers of a dtype held in f64.
+// A random point of the certificate: weights and a batch, rounded to a dtype and held in f64.
 #pragma once
 
 #include "equivalence/probes/architecture.h"
@@ -11,10 +11,10 @@ class DrawnPoint {
  public:
   DrawnPoint(const Architecture& a, DType dtype, uint64_t seed);
 
-  // Draws every weight with a mean of half its size, and two made examples, until no input of a ReLU (no row of width
-  // 2) lies within four times its predicted error of 0: at a kink the gradient jumps, and an error of any size is
-  // rounding. In bf16 a hundredth of the inputs lie there, so it takes a few draws. Returns how many were in vain;
-  // throws after 1000.
+  // Draws every weight with a mean of half its size, and two made examples. Draws again while an input of a ReLU (width
+  // 2: a row) is within four times its predicted error of 0: at a kink the gradient jumps, and rounding can cause an
+  // error of any size. In bf16 a hundredth of the inputs are there, so it takes a few draws. Returns the number of
+  // rejected draws; throws after 1000.
   int next();
 
   const nn::Module& raw() const { return *raw_; }
@@ -22,7 +22,7 @@ class DrawnPoint {
   const training::TrainingOptions& exact() const { return exact_; }  // in f64
   DType dtype() const { return dtype_; }
 
-  // The model of a form at this point that rounds, each time with other errors.
+  // The rounding model of a form at this point, each time with other errors.
   std::unique_ptr<RoundingModel> rounded_model(streams::Form form);
 
  private:

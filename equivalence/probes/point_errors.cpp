@@ -21,7 +21,7 @@ using streams::Role;
 using streams::Stored;
 using streams::Stream;
 
-// A map of streams/coordinates.h in the dtype of w, whatever that costs: what Stream does in f32.
+// A map of streams/coordinates.h, computed in the dtype of w. Stream computes it in f32.
 Tensor mapped_in_its_dtype(const Tensor& w, const streams::NamedParameter& p, const Stream& stream) {
   if (p.role == Role::neutral) return w;
   const bool writer = p.role == Role::writer;
@@ -35,10 +35,10 @@ Tensor mapped_in_its_dtype(const Tensor& w, const streams::NamedParameter& p, co
   }
 }
 
-// Who maps the raw weights: the model in its forward, or this file, in f64 or in the model's dtype.
+// How the raw weights are mapped: in the model's forward, or here, in f64 or in the model's dtype.
 enum class Maps { by_the_stream, once, once_in_the_dtype };
 
-// A model that is looked at once, in f64 and raw coordinates.
+// A model that is differentiated once; gradients are in f64 and raw coordinates.
 class Point : public Training {
  public:
   Point(const training::TrainingOptions& o, Form form, Maps maps = Maps::by_the_stream)
@@ -50,11 +50,11 @@ class Point : public Training {
 
   const Tensor& logits() const { return logits_; }
 
-  // Logits and gradients at the weights of `raw`, which are numbers of the dtype. `reversed`: with coordinates and
-  // examples in reverse order.
+  // Logits and gradients at the weights of `raw`, which are numbers of the dtype. reversed: coordinates and examples in
+  // reverse order.
   void differentiate_at(const nn::Module& raw, const training::Examples& batch, bool reversed = false) {
     const std::vector<streams::NamedParameter> source = streams::named_parameters(raw);
-    std::vector<Tensor> leaves;  // raw weights that the stored ones were computed from, where maps are rounded
+    std::vector<Tensor> leaves;  // the raw weights that the stored ones were computed from, if maps are rounded
     for (size_t i = 0; i < source.size(); ++i) {
       const streams::NamedParameter &p = parameters_[i], &from = source[i];
       Tensor w = detach(from.tensor);
@@ -96,7 +96,7 @@ class Point : public Training {
   nn::Module& model() override { return *model_; }
 
  private:
-  // With the coordinates of the stream in reverse order.
+  // The weight with the coordinates of the stream in reverse order.
   static Tensor mirrored(const Tensor& w, const streams::NamedParameter& p) {
     if (p.role != Role::neutral) return flip(w, {p.stream_dim});
     return p.name.find("norm") != std::string::npos ? flip(w, {0}) : w;
@@ -109,14 +109,14 @@ class Point : public Training {
   Tensor logits_;
 };
 
-// What is compared of `mine`, which is a Point or a RoundingModel.
+// The pairs that are compared. mine: a Point or a RoundingModel.
 template <class Model> std::vector<Pair> pairs(const Model& mine, const Point& reference, Looked looked) {
   if (looked == Looked::gradients) return mine.gradient_pairs(reference);
   return {{"logits", mine.logits(), reference.logits(), largest_entry(reference.logits())}};
 }
 
-// <g, g_ref> / <g_ref, g_ref> - 1: what a wrong factor is, and what independent errors of the entries mostly cancel in.
-// 0 where the reference is rounding alone.
+// <g, g_ref> / <g_ref, g_ref> - 1: a wrong factor shows in it, and independent errors of the entries mostly cancel. 0
+// if the reference is rounding alone.
 double scale_error(const Pair& p) {
   const NoGrad no_grad;
   const double squares = sum(square(p.reference)).item();
@@ -124,7 +124,7 @@ double scale_error(const Pair& p) {
   return blind || squares == 0 ? 0 : sum((p.value - p.reference) * p.reference).item() / squares;
 }
 
-// What rounding does, in eps: a tensor's entries and scales, without a name.
+// The predicted rounding errors in eps, of a tensor's entries and scales, without names.
 FormErrors predicted(DrawnPoint& drawn, Form form, const Point& reference, Looked looked) {
   FormErrors errors;
   const auto square_in_eps = [&](double error) { return std::pow(error / epsilon(drawn.dtype()), 2) / kPredictions; };
@@ -143,7 +143,7 @@ FormErrors predicted(DrawnPoint& drawn, Form form, const Point& reference, Looke
   return errors;
 }
 
-// Where the reference rounds as much as what it is compared with.
+// Combines the predictions, for a reference that rounds as much as the compared model.
 FormErrors with_those_of(FormErrors errors, const FormErrors& reference) {
   for (size_t i = 0; i < errors.size(); ++i) {
     errors[i].predicted[0] = std::hypot(errors[i].predicted[0], reference[i].predicted[0]);
@@ -152,7 +152,7 @@ FormErrors with_those_of(FormErrors errors, const FormErrors& reference) {
   return errors;
 }
 
-// Appends a point.
+// Appends the errors of a point.
 void append(FormErrors& to, const std::vector<Pair>& pairs, const FormErrors& expected, DType dtype) {
   to.resize(pairs.size());
   for (size_t i = 0; i < pairs.size(); ++i) {
@@ -166,7 +166,7 @@ void append(FormErrors& to, const std::vector<Pair>& pairs, const FormErrors& ex
   }
 }
 
-// Gradients in f32 whose activations wait in bf16, over a batch so large that they are kept so (4 KiB and more).
+// Measures gradients in f32 whose activations are kept in bf16, with a batch large enough for that (4 KiB and more).
 void measure_kept(PointErrors& errors, const DrawnPoint& drawn, const training::TrainingOptions& o, int k) {
   constexpr int kExamples = 64;
   training::TrainingOptions many = o;

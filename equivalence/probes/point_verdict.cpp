@@ -15,7 +15,7 @@ double median(std::vector<double> values) {
   return n == 0 ? NAN : (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
-// Each divided by its prediction, which is at least the median one.
+// Each error divided by its prediction, which counts as at least the median prediction.
 std::vector<double> ratios(const std::vector<double>& errors, const std::vector<double>& predicted) {
   const double least = median(predicted);
   std::vector<double> out;
@@ -27,7 +27,7 @@ bool finite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
 }
 
-// Why the numbers cannot be judged; empty where they can.
+// The reason why the numbers cannot be judged; empty if they can.
 std::string unusable(const FormErrors& errors, int points, bool may_be_equal) {
   if (errors.empty() || points <= 0) return "there was nothing to compare";
   const size_t count = static_cast<size_t>(points);
@@ -46,7 +46,7 @@ std::string unusable(const FormErrors& errors, int points, bool may_be_equal) {
   return "";
 }
 
-// What is wrong with gradients whose activations were kept in bf16; empty where nothing is.
+// The reason to refuse gradients whose activations were kept in bf16; empty if there is none.
 std::string kept_too_far(const PointErrors& e, int points) {
   if (e.dtype != DType::f32 || e.looked != Looked::gradients) return "";
   const size_t count = static_cast<size_t>(points);
@@ -81,7 +81,7 @@ PointVerdict judge(const FormErrors& errors, int points, DType dtype, bool may_b
     v.median.take(median(of_entries), t.name);
     v.largest.take(*std::max_element(of_entries.begin(), of_entries.end()), t.name);
     const double typical = median(t.scale_predicted);
-    if (typical == 0) continue;  // of key biases: the reference is 0
+    if (typical == 0) continue;  // key biases: the reference is 0
     double mean = 0, seen = 0;
     for (size_t k = 0; k < t.scale.size(); ++k) {
       const double predicted = std::max(t.scale_predicted[k], typical);
@@ -89,7 +89,8 @@ PointVerdict judge(const FormErrors& errors, int points, DType dtype, bool may_b
       seen += 1 / predicted / points;
     }
     v.scale.take(std::abs(mean), t.name);
-    // The mean of a factor's share of the predictions reaches twice the limit: whatever sign the errors have.
+    // The factor at which the mean of factor / prediction is twice the limit: then it is refused whatever sign the
+    // errors have.
     const double factor = 2 * kScaleLimit * epsilon(dtype) / seen;
     v.least_seen = std::min(v.least_seen, factor);
     v.always_seen = std::max(v.always_seen, factor);

@@ -16,7 +16,7 @@ namespace {
 
 Tensor rows_of(const Tensor& x) { return reshape(x, {-1, x.size(-1)}); }
 
-// x as a node of its own, so that a hook sees what one reader gives back.
+// x as a separate node, so that a hook sees the gradient from one reader.
 Tensor read_once(const Tensor& x, GradHook hook) {
   if (!x.defined() || !takes_gradient(x)) return x;
   const Tensor y = x * 1.0;
@@ -31,11 +31,11 @@ Rounding::Rounding(DType dtype, Generator generator)
 
 Tensor Rounding::error(const Tensor& of) {
   const NoGrad no_grad;
-  const double range = kRoundingError * std::sqrt(12.0) * eps_;  // of a uniform distribution
+  const double range = kRoundingError * std::sqrt(12.0) * eps_;  // width of a uniform distribution
   return detach(of) * ((rand(of.shape(), of.options(), generator_) - 0.5) * range);
 }
 
-// Of a sum of `terms` terms, given the sum of their squares.
+// The error of a sum of `terms` terms. squares: the sum of their squares.
 Tensor Rounding::error_of_sum(const Tensor& sum, const Tensor& squares, int64_t terms) {
   const NoGrad no_grad;
   if (!inside_) return error(sum);

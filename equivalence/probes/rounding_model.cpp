@@ -38,7 +38,7 @@ RoundingModel::RoundingModel(const training::TrainingOptions& o, Form form, cons
 
 bool RoundingModel::writes_out(const training::TrainingOptions& o) {
   const training::ModelRow* row = &o.model.row();
-  // One more member does not compile until it has its name here: it is written out, or refused.
+  // A new member does not compile until it is named here. Then decide whether it is implemented here, or refused.
   [[maybe_unused]] const auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions,
                                 rotary_base, rotary_share, qk_norm, parallel, shared_norm, causal, affine, norm_bias,
                                 folded, scaled_gains, bias, qkv_bias, norm, eps, final_norm, branch, connection,
@@ -70,7 +70,7 @@ Tensor RoundingModel::raw(const std::string& name) const {
   return at == raw_.end() ? Tensor() : at->second;
 }
 
-// The identity does not round.
+// The writer's mapped weight. The identity does not round.
 Tensor RoundingModel::written(const std::string& name, int dim) {
   const Tensor w = raw(name);
   if (!w.defined() || stream_.form() == Form::layer_norm) return w;

@@ -1,6 +1,6 @@
-// What rounding does to the gradients of a form, predicted: the Transformer written out once more, in f64, with an
-// independent error wherever the form rounds (equivalence/probes/rounding.h). It shares no kernel, fused op or
-// module with the models that are judged by it.
+// Predicts the effect of rounding on the gradients of a form: a second implementation of the Transformer, in f64, with
+// an independent error wherever the form rounds (equivalence/probes/rounding.h). It shares no kernel, fused op or
+// module with the models that it judges.
 #pragma once
 
 #include <map>
@@ -14,27 +14,27 @@ namespace isonorm::equivalence {
 
 class RoundingModel : public Training {
  public:
-  // Whether models of these options are written out here: a Vit or a Gpt with pre-normalised connections.
+  // True if this class implements models of these options: a Vit or a Gpt with pre-normalised connections.
   static bool writes_out(const training::TrainingOptions& options);
-  // `raw`: the weights that the Pre-LN model has, as numbers of `dtype`. Readers and writers of `form` are mapped as
-  // streams/stream.h says and rounded once. Throws where the model is not written out here.
+  // raw: the weights of the Pre-LN model, as numbers of `dtype`. Readers and writers of `form` are mapped as in
+  // streams/stream.h and rounded once. Throws unless writes_out(options).
   RoundingModel(const training::TrainingOptions& options, streams::Form form, const nn::Module& raw, Rounding rounding);
 
   void differentiate(const training::Examples& batch) override;
   Tensor forward(const Tensor& inputs);
   void update(double) override {}
-  nn::Module& model() override;  // throws: there is none
+  nn::Module& model() override;  // throws: there are no modules
 
   const Tensor& logits() const { return logits_; }
-  // Where the function jumps when one of these changes its sign: what went into ReLUs; of a stream of width 2, whose
-  // normalised rows are signs, the lengths of its rows, which are 0 where they do.
+  // Values at whose sign changes the function jumps: the inputs of ReLUs; for width 2, whose normalised rows are signs,
+  // the lengths of the stream's rows, which are 0 there.
   const std::vector<Tensor>& kinks() const { return kinks_; }
 
  private:
   struct Linear {
     Tensor weight, bias;
   };
-  Tensor raw(const std::string& name) const;  // undefined where there is none
+  Tensor raw(const std::string& name) const;  // undefined if there is none
   Tensor written(const std::string& name, int dim);
   Linear reader(const std::string& name, const std::string& norm);
   Linear reader_of(const Tensor& weight, const Tensor& bias, const std::string& norm);

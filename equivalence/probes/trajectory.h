@@ -1,4 +1,4 @@
-// One line of the certificate: an architecture trained in one dtype, Pre-LN beside its controls and the three forms.
+// One line of the certificate: an architecture trained in one dtype as Pre-LN, with its controls and the three forms.
 #pragma once
 
 #include <span>
@@ -8,10 +8,10 @@
 
 namespace isonorm::equivalence {
 
-// What a training has beside its architecture and optimizer.
+// A change to the options of a training, in addition to its architecture and optimizer.
 struct Regime {
   const char* name;          // "dropout"
-  const char* architecture;  // that it is trained on, by name
+  const char* architecture;  // the name of the architecture that is trained
   void (*change)(training::TrainingOptions& options);
 };
 
@@ -22,17 +22,17 @@ struct Trajectory {
   Architecture architecture;
   DType dtype;
   int steps = 0;
-  const char* regime = "";               // what the training has beside these (Regime)
+  const char* regime = "";               // name of the Regime, if there is one
   std::vector<RunResult> controls = {};  // Pre-LN moved by one ulp
   std::vector<RunResult> runs = {};      // rms_norm, crms_norm, crms_isometric, judged
   Magnitudes reach = {};                 // of the wrong trainings of this architecture
-  size_t worst = 0;                      // of `runs`: the one that used most of its bound
-  double share = 0;                      // of the bound that it used: at most 1 where it is the same
-  double share_alone = 0;  // the largest that any form would use if there were but one control, any of them
-  Horizon horizon = {};    // up to which step the runs could be told from wrong trainings
-  double power = 0;        // the least of its limits, divided by the bound at the last step: below 1 the horizon lies
-                           // before the end
-  Verdict verdict = Verdict::undecided;  // different: a run left the bound; same: all stayed within, and the horizon
+  size_t worst = 0;                      // index of the run that used most of its bound
+  double share = 0;                      // the share of the bound that it used: at most 1 if it is the same
+  double share_alone = 0;                // the largest share of any form if there were only one control, whichever
+  Horizon horizon = {};                  // up to this step the runs could be told from wrong trainings
+  double power = 0;                      // least ratio of a limit to the bound at the last step: below 1 the horizon is
+                                         // before the end
+  Verdict verdict = Verdict::undecided;  // different: a run left the bound; same: all stayed within it, and the horizon
                                          // carries a verdict
 };
 
@@ -41,12 +41,12 @@ inline std::string name_of(const Trajectory& t) {
   return *t.regime ? text(t.architecture.name, ", ", t.regime) : name_of(t.architecture);
 }
 
-// Trains `steps` steps on made examples at a constant rate. Beside them kNegativeSteps steps of wrong
-// trainings, which the horizon follows from. Not finished where `go_on` stopped it: undecided.
+// Trains `steps` steps on made examples at a constant rate, and kNegativeSteps steps of wrong trainings, which
+// determine the horizon. If `go_on` stopped it, it is undecided.
 Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int controls, uint64_t seed,
                               const Continue& go_on = {}, const Regime* regime = nullptr);
 
-// Draws the verdicts from the deviations of `runs` and `controls`; fills what follows them.
+// Draws the verdicts from the deviations of `runs` and `controls`, and fills the other fields.
 void judge(Trajectory& t);
 
 }  // namespace isonorm::equivalence

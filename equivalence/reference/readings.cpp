@@ -21,7 +21,7 @@ bool is_zero(const Tensor& x) { return largest_entry(x.to(DType::f64)) == 0; }
 
 Tensor size_of(const Tensor& x) { return x.defined() ? abs(x) : x; }
 
-// The other axes that could be the stream's.
+// The other axes that have the stream's width.
 std::vector<int> other_dims(const Tensor& weight, int dim) {
   std::vector<int> others;
   for (int d = 0; d < weight.rank(); ++d)
@@ -29,14 +29,14 @@ std::vector<int> other_dims(const Tensor& weight, int dim) {
   return others;
 }
 
-// rows: [in, stored width].
+// The output of a writer. rows: [in, stored width].
 Expected written(const Tensor& rows, const Tensor& bias, const Tensor& x) {
   if (!is_floating(x.dtype())) {
     const Tensor value = index_select(rows, 0, x).to(DType::f64);
-    return {value, abs(value), 0, 2};  // the weight, the output
+    return {value, abs(value), 0, 2};  // rounded: the weight, the output
   }
   const Tensor w = transpose(rows.to(DType::f64), 0, 1);
-  // Rounded: the weight, b, the output.
+  // Roundings: the weight, b, the output.
   return {linear(x, w, bias), linear(abs(x), abs(w), size_of(bias)), 1, 3, rows.size(0)};
 }
 
@@ -67,7 +67,7 @@ std::vector<Reading> Readings::of_reader(const TensorMap& state, const StreamRea
     all.push_back({how, [this, r, size](const Tensor& x) { return read(r, size, x); }});
   };
   add("", [](StreamReader&) {});
-  if (place.role == Role::reader)  // of a tied head the table says which axis it is
+  if (place.role == Role::reader)  // a tied head's axis follows from the table
     for (int dim : other_dims(state.at(place.name), place.dim))
       add(text("with dim ", dim), [&](StreamReader& r) { r.weight = by_rows(widened(state, place.name), dim); });
   for (const streams::NormPlace& n : layout_.norms)
@@ -128,8 +128,8 @@ bool Readings::same_norm(const streams::NormPlace& a, const streams::NormPlace& 
          is_zero(gain_or_bias(a.bias, 0) - gain_or_bias(b.bias, 0));
 }
 
-// The absolute terms that a normalised row is made of, gain and bias included. LayerNorm takes a mean off, in which
-// all that a row has is rounded.
+// The sum of the absolute terms of a normalised row, including gain and bias. LayerNorm subtracts a mean, which has
+// rounding errors of all entries of the row.
 Tensor Readings::normalised_size(const streams::NormPlace& norm, const Tensor& x) const {
   Tensor size;
   if (layout_.form == streams::Form::layer_norm)
@@ -139,18 +139,18 @@ Tensor Readings::normalised_size(const streams::NormPlace& norm, const Tensor& x
   return size * abs(gain_or_bias(norm.weight, 1)) + abs(gain_or_bias(norm.bias, 0));
 }
 
-// Rows [n, width] of a table, through a norm.
+// Puts rows [n, width] of a table through a norm.
 Expected Readings::behind(const std::string& norm, const Tensor& rows) const {
   const Tensor x = rows.to(DType::f64);
   const streams::NormPlace& n = *layout_.find_norm(norm);
-  // Sums: mean, variance. Rounded: x - mean, the root, times it, gain, bias, the output.
+  // Sums: mean, variance. Roundings: x - mean, the root, their product, gain, bias, the output.
   return {normalised(norms_, layout_, n, x), normalised_size(n, x), 2, 6, x.size(1)};
 }
 
 Expected Readings::read(const StreamReader& r, const Tensor& absolute_weight, const Tensor& x) const {
   const Tensor size =
       cat(std::vector<Tensor>(static_cast<size_t>(r.parts), normalised_size(norm_of(layout_, r), x)), 1);
-  // Sums: mean, variance, product. Rounded: x - mean, the root, times it, gain, bias, the weight, b, the output.
+  // Sums: mean, variance, product. Roundings: x - mean, the root, their product, gain, bias, the weight, b, the output.
   return {seen(norms_, layout_, r, x), linear(size, absolute_weight, size_of(r.bias)), 3, 8, size.size(1)};
 }
 

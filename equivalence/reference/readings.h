@@ -1,4 +1,5 @@
-// How a description may be wrong and still fit the shapes: what a reader or writer would then compute.
+// The ways in which a description can be wrong and still fit the shapes, with the outputs that readers and writers
+// would then give.
 #pragma once
 
 #include <functional>
@@ -9,36 +10,37 @@
 
 namespace isonorm::equivalence {
 
-// What an output should be, and what its rounding is relative to: [rows, m], the sum of the absolute terms of each
-// entry. A sum of `length` terms in any order is off by more than lambda sqrt(length) roundings of that with a
-// probability of at most 2 exp(-lambda^2 / 2) (Higham & Mary, 2019); lambda is 2, as for the entries of a conversion.
+// An expected output, and the size to which its rounding is relative: [rows, m], the sum of the absolute terms of each
+// entry. A sum of `length` terms in any order is off by more than lambda sqrt(length) roundings of this size with a
+// probability of at most 2 exp(-lambda^2 / 2) (Higham & Mary, 2019). lambda is 2, as for the entries of a conversion.
 struct Expected {
   Tensor value, size;
-  int sums = 0, roundings = 0;  // that an entry goes through; the second of single numbers
+  int sums = 0, roundings = 0;  // numbers of sums and of single roundings in the computation of an entry
   int64_t length = 1;
 
-  // Of the program that computed in `dtype`, and of this one in f64. Sums of bf16 are held in f32.
+  // The bound for a program that computed in `dtype` and for this one, which computes in f64. Sums of bf16 are held in
+  // f32.
   double bound(DType dtype) const;
 };
 
-// One way to read a tensor. `of`: what it makes of inputs [rows, n] (f64), or of ids [rows].
+// One way to read a tensor. of: the output for inputs [rows, n] (f64), or for ids [rows].
 struct Reading {
   std::string how;  // "" as described, "with dim 0", "through norm 'ln_2'", "without its bias", "with the bias 'b'"
   std::function<Expected(const Tensor& inputs)> of;
 };
 
-// The ways to read the tensors of a file. File and layout must outlive it, and what it gives.
+// The ways to read the tensors of a file. File and layout must outlive this object and the readings.
 class Readings {
  public:
   Readings(const LazyState& file, const streams::Placement& layout);
   Readings(const LazyState&&, const streams::Placement&) = delete;
   Readings(const LazyState&, const streams::Placement&&) = delete;
 
-  // The first as described. Then those that differ from it in one respect, have the same shapes, and another function or
-  // another conversion: along another dim of the stream's width, through another norm, without the bias, or with the one
-  // that the file has beside the weight and the description does not name.
+  // The first reading is the described one. The others differ from it in one respect, fit the same shapes, and give
+  // another function or another conversion: along another dim of the stream's width, through another norm, without the
+  // bias, or with a bias that the file has next to the weight and the description does not name.
   std::vector<Reading> of_reader(const TensorMap& state, const StreamReader& reader, const streams::Place& place) const;
-  // `ids`: its inputs are ids, and nothing is added to its rows.
+  // ids: the inputs are ids, and no bias is added to the rows.
   std::vector<Reading> of_writer(const TensorMap& state, const streams::Place& place, bool ids) const;
 
  private:
@@ -48,7 +50,7 @@ class Readings {
   };
   std::vector<Bias> other_biases(const std::string& weight, const Tensor& bias, int64_t length) const;
   bool same_norm(const streams::NormPlace& a,
-                 const streams::NormPlace& b) const;  // but for eps, of which rounding may show nothing
+                 const streams::NormPlace& b) const;  // ignores eps, which rounding may hide
   Tensor gain_or_bias(const std::string& name, double otherwise) const;
   Tensor normalised_size(const streams::NormPlace& norm, const Tensor& x) const;
   Expected behind(const std::string& norm, const Tensor& rows) const;
@@ -59,7 +61,7 @@ class Readings {
   TensorMap norms_;  // gains and biases
 };
 
-// The name of the writer that is the bias of this one; empty where there is none.
+// The name of the bias of this writer, if it is a writer, too; empty if there is none.
 std::string bias_of_writer(const streams::Placement& layout, const streams::Place& writer);
 
 }  // namespace isonorm::equivalence

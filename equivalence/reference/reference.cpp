@@ -62,9 +62,9 @@ class ReferenceCheck {
  private:
   bool is_named(const std::string& name) const { return reference_.find(name + ".input") != nullptr; }
 
-  // Whether the reference has something of it.
+  // Counts the readers and writers of the unit. True if the reference has any.
   bool count(const Unit& u) {
-    if (u.layout.places.empty()) return false;  // it is not of the stream
+    if (u.layout.places.empty()) return false;  // it is not on the stream
     bool any = false;
     const auto add = [&](const std::string& name, int64_t& all, int64_t& held) {
       const bool named = open_.erase(name) > 0;
@@ -151,7 +151,8 @@ class ReferenceCheck {
     return most;
   }
 
-  // How far the outputs leave the bound of a wrong reading: in the first rows in which they do, which one is as a rule.
+  // How far the outputs leave the bound of a wrong reading. Stops at the first rows that leave it, usually the first
+  // row.
   static double shown(const Tensor& rows, const Tensor& inputs, const Reading& reading, DType dtype) {
     double share = 0;
     const int64_t all = rows.size(0);
@@ -166,7 +167,7 @@ class ReferenceCheck {
   const LazyState& file_;
   const streams::Placement& layout_;
   const TensorMap& reference_;
-  std::set<std::string> open_;    // names in the reference that nothing took yet
+  std::set<std::string> open_;    // names in the reference that are not used yet
   std::set<std::string> biases_;  // of writers
   const Readings readings_;
   ReferenceFindings findings_;

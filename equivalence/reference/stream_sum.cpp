@@ -21,19 +21,19 @@ namespace {
 
 using streams::Role;
 
-constexpr int64_t kSampled = 64;      // rows that say which writers a reader's rows hold
-constexpr double kDependent = 1e-10;  // of a column's squared length, what the others leave of one that they span
-constexpr int64_t kTokens = 8;        // rows before others, of class tokens and registers
-constexpr double kWhole = 0.05;       // how far the coefficient of one that is taken once, or not, lies from 1 or 0
+constexpr int64_t kSampled = 64;      // rows that are used to find the writers in a reader's rows
+constexpr double kDependent = 1e-10;  // least part of a column's squared length that must be independent of the others
+constexpr int64_t kTokens = 8;        // most rows before others: class tokens and registers
+constexpr double kWhole = 0.05;       // tolerance of a coefficient that should be 1 or 0
 
-// What a writer wrote, or one of the ways in which it may stand in the rows of a reader.
+// The output of a writer, placed in a possible way in the rows of a reader.
 struct Addend {
   size_t writer;
   Tensor rows;  // [n, width] in f64
 };
 
-// The coefficients of a sum with least squares, 0 for what the others span: of columns [k, m] by their products
-// gram = columns columns^T and right = columns x. Elimination, the largest remainder first.
+// Least-squares coefficients of the sum of columns [k, m], given gram = columns columns^T and right = columns x. 0 for
+// columns that the others span. Elimination, the largest remainder first.
 std::vector<double> least_squares(std::vector<double> gram, std::vector<double> right) {
   const size_t k = right.size();
   std::vector<double> scale(k), solution(k);
@@ -113,12 +113,12 @@ class Sums {
     if (result_.open.empty()) result_.open = std::move(why);
   }
 
-  // Rows of the stream's width held to the sum of what writers wrote.
+  // Rows of the stream's width, compared with the sum of the writers' outputs.
   struct Found {
-    std::vector<double> by;         // least squares' coefficients of addends_; empty where there are too few rows
-    std::vector<size_t> taken;      // those that count as 1
-    Tensor sample, bound;           // of the rows; of each of their entries
-    double share = 0, missing = 0;  // the largest part of its bound; what the sum lacks, of the largest entry
+    std::vector<double> by;         // least-squares coefficients of addends_; empty if there are too few rows
+    std::vector<size_t> taken;      // addends that count as 1
+    Tensor sample, bound;           // the sampled rows; the bound of each entry
+    double share = 0, missing = 0;  // max of off / bound; max |rows - sum| / max |rows|
   };
 
   Found find(const std::string& name, const Tensor& x) {
@@ -145,8 +145,9 @@ class Sums {
     return found;
   }
 
-  // A row that stands in all rows is the sum of that row in each of them: where a writer has both, t times the one, less t times
-  // each of the others, is nothing, and rounding decides which t least squares found. The one with the smallest coefficients is taken.
+  // A row that is in all rows is the sum of this row at each single place. If a writer has both kinds of addends, then
+  // t times the one minus t times each of the others is 0, and only rounding decides which t least squares found. Takes
+  // the t with the smallest coefficients.
   void settle(std::vector<double>& by) const {
     const auto rows = static_cast<size_t>(shape_.rank >= 2 ? shape_[shape_.rank - 2] : 1);
     for (size_t begin = 0, end = 0; begin < by.size(); begin = end) {
@@ -183,7 +184,7 @@ class Sums {
       if (most(abs(addends_[i].rows), found.bound) > 1) seen_[addends_[i].writer] = true;
   }
 
-  // What the program said, and what it said as another model that is the same function by the description.
+  // Compares the program's output with its output as another model that is the same function by the description.
   void hold_program() {
     const Tensor* output = reference_.find("program.output");
     for (const auto& [name, what] :
@@ -209,7 +210,7 @@ class Sums {
     }
   }
 
-  // What a module that the description does not have has seen.
+  // Checks rows that were seen by a module which the description does not have.
   void hold_other(const std::string& name, const Tensor& x) {
     if (!is_floating(x.dtype()) || x.rank() == 0 || x.size(-1) != layout_.stored_width() || x.numel() == 0) return;
     const Found found = find(name, x);
@@ -219,7 +220,7 @@ class Sums {
                " writers wrote, and the description has no norm, reader or writer of that name");
   }
 
-  // What is wrong, as far as the coefficients of least squares show it.
+  // The sentence about wrong rows, as far as the coefficients of least squares explain them.
   std::string reason(const Found& found) const {
     const auto& [by, taken, sample, bound, share, missing] = found;
     Tensor rest = flatten(sample);
@@ -250,7 +251,7 @@ class Sums {
     return step == 1 ? rows : contiguous(slice(rows, 0, 0, n, step));
   }
 
-  // What may stand in rows of this shape, of every writer.
+  // Finds the addends of every writer for rows of this shape.
   void find_addends(const Dims& shape) {
     shape_ = shape;
     addends_.clear();
@@ -267,7 +268,7 @@ class Sums {
     gram_ = matmul(columns_, transpose(columns_, 0, 1));
   }
 
-  // [.., width] in f64; undefined where neither the reference nor the file says what it wrote.
+  // The output of a writer, [.., width] in f64; undefined if neither the reference nor the file has it.
   Tensor written(const streams::Place& p) {
     const int64_t width = layout_.stored_width();
     const std::string rows_of = p.name + (&p == &entry_ ? ".enters" : ".output");
@@ -278,7 +279,7 @@ class Sums {
     }
     if (&p == &entry_) return lacking_ = p.name, Tensor();
     const Tensor& stored = file_.outline.at(p.name);
-    if (p.name.ends_with(".weight")) {  // a table that nothing calls has rows of its own, a product has none
+    if (p.name.ends_with(".weight")) {  // a table that is never called has rows of its own, a product has none
       if (lacking_.empty()) lacking_ = p.name;
       if (p.dim + 1 != stored.rank()) return {};
     }
@@ -287,7 +288,7 @@ class Sums {
     return rows > shown ? narrow(own, 0, 0, shown) : own;
   }
 
-  // y as rows of x's shape: as they are, or where they are fewer, at each place at which they may stand.
+  // y as rows of x's shape: unchanged, or, if y has fewer rows, at each place at which they may be.
   static std::vector<Tensor> ways(const Tensor& y, const Dims& shape) {
     std::vector<Tensor> all;
     const int64_t width = shape[shape.rank - 1];
@@ -319,12 +320,12 @@ class Sums {
   const LazyState& file_;
   const streams::Placement& layout_;
   const TensorMap& reference_;
-  const streams::Place entry_;  // stands for the rows with which a stream begins that is recentred once
+  const streams::Place entry_;  // the rows that enter a stream which is recentred once
   std::vector<std::string> readers_;
   std::vector<const streams::Place*> writers_;
   std::vector<bool> seen_;
-  std::string lacking_;  // a writer of whose rows nothing is known
-  Dims shape_;           // of the rows that these are for
+  std::string lacking_;  // a writer whose output is not known
+  Dims shape_;           // of the rows for which the addends were found
   std::vector<Addend> addends_;
   Tensor columns_, gram_;  // [addends, sampled entries], [addends, addends]
   StreamSum result_;

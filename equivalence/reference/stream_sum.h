@@ -1,6 +1,6 @@
-// The residual stream by its definition: what a reader reads is the sum of what the writers before it wrote. In a
-// reference it shows what no tensor can: a writer that the description lacks, or has in vain, a norm or a factor on the
-// stream.
+// The residual stream by its definition: the rows that a reader reads are the sum of the outputs of the writers before
+// it. In a reference this shows mistakes that no tensor can show: a writer that the description lacks or has too many,
+// and a norm or a factor on the stream.
 #pragma once
 
 #include "io/lazy_state.h"
@@ -9,27 +9,30 @@
 namespace isonorm::equivalence {
 
 struct StreamSum {
-  int64_t readers = 0, summed = 0;  // that the layout has; whose rows are such a sum
-  int64_t writers = 0, seen = 0;  // that the layout has (a bias counts with its weight); that a sum has, and would miss
-  double share = 0;               // the largest part of its bound that an entry takes
-  std::string wrong = {};         // one sentence: the first reader whose rows are no such sum; empty where all are
-  std::string open = {};          // one sentence: what the reference does not show; empty where it shows the stream
+  int64_t readers = 0, summed = 0;  // in the layout; with rows that are such a sum
+  int64_t writers = 0, seen = 0;    // in the layout (a bias counts with its weight); needed in a sum
+  double share = 0;                 // the largest share of its bound that an entry uses
+  std::string wrong = {};           // one sentence: the first reader whose rows are no such sum; empty if there is none
+  std::string open = {};            // one sentence: the missing evidence; empty if the reference shows the stream
 
   bool closed() const { return wrong.empty() && open.empty(); }
 };
 
-// With x = <name>.input of a reader and y = <name>.output of the writers (reference.h), times their layer scales, x is
-// the sum of some y, each taken once or not at all, but for (k + 1) eps (sum |y| + |x|) of the dtype of x in each entry,
-// k of them: what adding them one by one may round. Which of them follows from x, by least squares over at most 64 rows.
-// The y of a writer that nothing calls, such as a table of positions or a class token, are its own rows. Leading
-// The rows with which a stream begins that is recentred once are <module>.enters. Leading
-// dimensions of y broadcast to those of x; y may have fewer rows along the last of them (class tokens before patches).
+// With x = <name>.input of a reader and y = <name>.output of the writers (reference.h), times their layer scales, x
+// must be the sum of some y, each taken once or not at all. Each entry may be off by (k + 1) eps (sum |y| + |x|) with
+// the number k of summands and eps of x's dtype, which adding them one by one may round. The summands are found from x
+// by least squares over at most 64 rows.
 //
-// That nothing else reads the stream, the program shows: program.shifted, its output with a constant along the stream added
-// to each writer, and program.rescaled, with larger gains and smaller readers, must be program.output, to the cube root of
-// eps: rounding lies far below that, and what reads the stream otherwise far above. <module>.seen, rows of that width that a
-// module beside the description saw, must be no sum of what writers wrote; <module>.reads are rows of a norm that one read. Throws what check_reference() throws for the names
-// and shapes that it reads.
+// If nothing calls a writer, such as a table of positions or a class token, its y are its own rows. If a stream is
+// recentred once, the rows with which it begins are <module>.enters. Leading dimensions of y broadcast to x's; y may
+// have fewer rows along the last leading dimension (class tokens before patches).
+//
+// The program shows that nothing else reads the stream. program.shifted is its output with a constant along the stream
+// added to each writer, and program.rescaled its output with larger gains and smaller readers. Both must equal
+// program.output to the cube root of eps: rounding is far below that, and another reader far above. <module>.seen, rows
+// of the stream's width that a module outside of the description saw, must be no sum of writers' outputs.
+// <module>.reads are rows of a norm that a module outside of the description read. Throws like check_reference() for
+// the names and shapes that it reads.
 StreamSum check_stream_sum(const LazyState& file, const streams::Placement& layout, const TensorMap& reference);
 
 }  // namespace isonorm::equivalence

@@ -1,4 +1,4 @@
-// What an audit says.
+// The report of an audit.
 #include <cmath>
 
 #include "core/printed.h"

@@ -34,7 +34,7 @@ reports::Tone tone_of(Outcome a) {
                                      : reports::Tone::plain;
 }
 
-// All that is known of each cell.
+// The table with all details of each cell.
 reports::TextTable cells_table(const TableResult& r) {
   reports::TextTable table{.heading = text("Every cell: ", title_of(r.options)),
                            .columns = {"variant", "optimizer", "expected", "because", "observed", "loss / control",
@@ -55,7 +55,7 @@ reports::TextTable cells_table(const TableResult& r) {
   return table;
 }
 
-// What the model's function sees of its weights.
+// Adds the results of measure_visible().
 void add_visible(reports::Document& d, const TableResult& r) {
   const auto add = [&](const char* what, reports::Value value) {
     d.values.push_back({text(title_of(r.options), ": ", what), std::move(value)});
@@ -70,7 +70,7 @@ void add_visible(reports::Document& d, const TableResult& r) {
   add("forms that are another function", another.empty() ? "none" : another);
 }
 
-// What is not as a reader would assume, a sentence each (OptimizerRow::note).
+// Peculiarities of the optimizers, a sentence each (OptimizerRow::note).
 std::string notes(const TableResult& r) {
   std::string all;
   for (const Recipe& recipe : r.options.columns)

@@ -1,4 +1,4 @@
-// What grids say: one document for one or several TableResults.
+// The report of grids: one document for one or several TableResults.
 #pragma once
 
 #include <span>
@@ -12,18 +12,18 @@ namespace isonorm::equivalence {
 // "gpt", "gpt, affine norms", "gpt, tied head", "vit", "vit, made images".
 std::string title_of(const TableOptions& options);
 
-// "= 9e-16", "! 5e-02", "? 1e-01", "n/a": what was observed (same, different, undecided, not trained) and the largest
+// "= 9e-16", "! 5e-02", "? 1e-01", "n/a": the observation (same, different, undecided, not trained) and the largest
 // relative deviation of the loss. A cell that contradicts the expectation ends with " ??".
 std::string cell_text(const Cell& cell);
 
-// What each optimizer's update was measured to depend on: the number beside "yes" or "no" is the deviation.
+// A table of the measured properties of each optimizer's update. The number after "yes" or "no" is the deviation.
 reports::TextTable predicates_table(const std::vector<Recipe>& columns, const std::vector<Predicates>& predicates);
 
-// Variants by optimizers; what the variants are.
+// The table of variants by optimizers, and the table that describes the variants.
 reports::TextTable grid_table(const TableResult& result);
 reports::TextTable variants_table(const TableResult& result);
 
-// Of at least one grid; the verdict is that of the first one that speaks most against the expectation.
+// The document of at least one grid. Its verdict is the verdict of the first grid with the worst outcome.
 reports::Document document_of(std::span<const TableResult> results);
 
 }  // namespace isonorm::equivalence

@@ -47,7 +47,7 @@ reports::Chart deviation_chart(const ProofResult& proof, const Quantity& q) {
   return chart;
 }
 
-// One axis for all charts: whole decades around everything positive in them.
+// One axis for all charts: whole decades that contain all positive values.
 void share_axis(std::vector<reports::Chart>& charts) {
   double low = 1e-15, high = 1e-3;
   const auto widen = [&](double v) {
@@ -59,7 +59,7 @@ void share_axis(std::vector<reports::Chart>& charts) {
   }
   low = std::max(low, 1e-17);
   for (reports::Chart& chart : charts) {
-    chart.low = std::pow(10.0, std::floor(std::log10(low) - 0.5));  // zeros lie visibly below the smallest value
+    chart.low = std::pow(10.0, std::floor(std::log10(low) - 0.5));  // zeros are drawn visibly below the smallest value
     chart.high = std::pow(10.0, std::ceil(std::log10(high)));
   }
 }

@@ -1,4 +1,4 @@
-// The pictures of a proof: what the paper's figures 6 and 7 show, and what they do not.
+// The figures of a proof: the comparisons of the paper's figures 6 and 7, and the deviations that they do not show.
 #pragma once
 
 #include "equivalence/lockstep/result.h"
@@ -6,7 +6,7 @@
 
 namespace isonorm::equivalence {
 
-// The losses of all forms laid over each other, and those of the negative controls beside them.
+// The losses of all forms in one chart, and the losses of the negative controls in another.
 reports::Figure loss_figure(const ProofResult& proof);
 
 // Loss, gradient and weights: each run's deviation from the reference at every step, on one logarithmic axis with the

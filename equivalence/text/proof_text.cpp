@@ -25,8 +25,8 @@ std::string listed(const std::vector<std::string>& names) {
 
 enum class Kind { reference, control, form, negative };
 
-// Reference, controls, forms, negative controls, a gap between the kinds. An empty cell: nothing to say (a reference has
-// no deviation, a negative control no test pass).
+// Reference, controls, forms and negative controls, with a gap between the kinds. A cell is empty if there is no value
+// (a reference has no deviation, a negative control no test pass).
 reports::TextTable runs_table(const ProofResult& proof) {
   reports::TextTable table{
       .heading = "Runs",
@@ -76,7 +76,7 @@ double largest_until(const std::vector<double>& values, int steps) {
   return most;
 }
 
-// What was found where every run came out as expected.
+// The sentence of a proof if every run was as expected.
 std::string equivalence_text(const ProofResult& proof) {
   const Horizon& h = proof.horizon;
   const std::string note = proof.options.training.optimizer->note(proof.options.training.dtype);
@@ -105,7 +105,7 @@ std::string equivalence_text(const ProofResult& proof) {
                        ".", note.empty() ? "" : text(" ", note, "."));
 }
 
-// Why the verdict is what it is.
+// The sentence that explains the verdict.
 std::string reason(const ProofResult& proof) {
   if (proof.interrupted) return "interrupted, nothing is concluded.";
   if (proof.runs.empty()) return "there was nothing to compare.";
@@ -148,7 +148,7 @@ void add_horizon(std::vector<reports::Named>& values, const Horizon& h) {
                                {"resolution of weights", h.resolution.weight}});
 }
 
-// Loss and deviations of one run at `step` (from 1); null where it has not got there.
+// Loss and deviations of a run at `step` (from 1); null if the run has not reached it.
 json step_json(const RunResult& run, size_t step) {
   const auto at = [step](const std::vector<double>& v) { return step <= v.size() ? json(v[step - 1]) : json(nullptr); };
   return {{"run", run_name(run)},

@@ -1,4 +1,4 @@
-// What a proof says.
+// The report and the log of a proof.
 #pragma once
 
 #include <string>
@@ -14,15 +14,15 @@ reports::Tone tone_of(Verdict verdict);
 // "rms_norm", "rms_norm projected_once", "rms_norm, gains frozen", "layer_norm + 1 ulp (seed 3)".
 std::string run_name(const RunResult& run);
 
-// Largest deviation of loss, gradient and weights, each beside the controls' where the run has some.
+// Largest deviation of loss, gradient and weights, each with the controls' deviation if the run has controls.
 std::vector<reports::TextCell> deviation_cells(const RunResult& run);
 
-// "Equivalent: ...", "Not equivalent: ..." or "Undecided: ...", with the figures, horizon and resolution, or the first
-// run that was not as expected; a row per run; losses and deviations at every step.
+// "Equivalent: ...", "Not equivalent: ..." or "Undecided: ...", with the figures, horizon and resolution, or with the
+// first run that was not as expected. Then a row per run, and losses and deviations at every step.
 reports::Document document_of(const ProofResult& proof);
 
-// The log of a proof: JSON, a line per step, which begins with log_manifest() (training_log.h). A step's line: phase,
-// step, lr, loss of the reference, and of every control and run of this phase its loss and deviations at this step.
+// The log of a proof: JSON, a line per step, after log_manifest() (training_log.h). The line of a step: phase, step,
+// lr, the reference's loss, and the loss and deviations of every control and run of this phase.
 std::string log_step(const StepInfo& info);
 // Last line: {"verdict" ("Equivalent", ...), "sentence", "seconds"}.
 std::string log_verdict(const ProofResult& proof);

@@ -16,7 +16,7 @@ using Part = Canonical::Part;
 using Relation = EntryComparison::Relation;
 using streams::Role;
 
-// Of two pieces.
+// Compares two pieces.
 class EntryCheck::Comparer {
  public:
   Comparer(EntryCheck& all, const Piece& a, const Piece& b)
@@ -46,7 +46,7 @@ class EntryCheck::Comparer {
     if (result_.reason.empty()) result_.reason = std::move(reason);
   }
 
-  // Norms, and which of them each reader reads through.
+  // Compares the norms, and the norm of each reader.
   bool structure() {
     if (a_.layout.width != b_.layout.width)
       incomparable(text("the stream's width is ", a_.layout.width, " and ", b_.layout.width));
@@ -74,7 +74,7 @@ class EntryCheck::Comparer {
     if (!all_.rows_.largest) all_.rows_.largest = EntryPlace{name, {}, b, a, INFINITY};
   }
 
-  // A bias that conversion creates as zeros is as good as none.
+  // A missing bias equals a bias of zeros, which conversion creates.
   void alone(const Canonical& c, const Part& part, const char* which) {
     const auto named = [&](const Part& other) { return other.name == part.name; };
     const auto& others = (&c == &first_ ? second_ : first_).parts();
@@ -112,10 +112,10 @@ class EntryCheck::Comparer {
     return true;
   }
 
-  // The number, in the tensor, of the first of so many rows or elements of the piece.
+  // The index, in the tensor, of the first of the piece's `count` rows or elements.
   int64_t first_of(int64_t count) const { return count / (a_.slices.end - a_.slices.begin) * a_.slices.begin; }
 
-  // Whether both make the part from the same bits in the same way.
+  // True if both make the part from the same bits in the same way.
   bool untouched(const Part& part) const {
     const std::vector<std::string> names = first_.sources(part);
     return names == second_.sources(part) && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
@@ -124,8 +124,8 @@ class EntryCheck::Comparer {
            });
   }
 
-  // Entries of a bias, each a row of its own, that the function does not see, as either layout knows them: a model
-  // without biases has no place for them.
+  // Entries of a bias, each a row of its own, that the function does not see, by either layout: a model without biases
+  // has none in its layout.
   Dims blind_rows(const std::string& name) const {
     for (const Piece* piece : {&a_, &b_})
       for (const streams::Place& p : piece->layout.places)
@@ -133,7 +133,7 @@ class EntryCheck::Comparer {
     return {0, 0};
   }
 
-  // Whether y is what x becomes in y's format.
+  // True if x, rounded to y's format, is y.
   static bool becomes(const Tensor& x, const Tensor& y, NumberFormat format, const std::string& name) {
     try {
       return same_bytes(rounded(x, format, name), y);
@@ -142,7 +142,7 @@ class EntryCheck::Comparer {
     }
   }
 
-  // The coarser of two formats holds the finer one's values, rounded; the values of one format are the same bits.
+  // The coarser format must hold the finer one's rounded values. Within one format, bits must be equal.
   void compare_exactly(const std::string& name) {
     const Tensor &x = a_.state.at(name), &y = b_.state.at(name);
     all_.rows_.entries += x.numel();
@@ -160,7 +160,7 @@ class EntryCheck::Comparer {
     }
     const std::vector<double> p = detach(x).to(DType::f64).to_vector<double>(),
                               q = detach(y).to(DType::f64).to_vector<double>();
-    size_t at = 0;  // the largest difference; a zero of another sign is the least of all
+    size_t at = 0;  // of the largest difference; zeros with different signs differ least
     const auto difference = [&](size_t i) {
       return std::signbit(p[i]) != std::signbit(q[i]) ? std::max(std::abs(p[i] - q[i]), 0x1p-1074)
                                                       : std::abs(p[i] - q[i]);

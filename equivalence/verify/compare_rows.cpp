@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kGrain = 64;  // rows of a block, at most
 
-// The larger of a share and difference / bound, which is seldom worth a division.
+// Raises share to difference / bound if that is larger. It seldom is, so the division is avoided.
 inline void raise(double& share, double difference, double bound) {
   if (difference >= share * bound * (1 - 0x1p-50)) share = std::max(share, difference / bound);
 }
@@ -66,7 +66,7 @@ class RowComparer {
     return false;
   }
 
-  // The entries of a row that rounding both does not explain.
+  // Notes the entries of a row that rounding of both does not explain.
   void take_down(int64_t row, const Carried& x, const Carried& y, double f64, double size) {
     const size_t n = x.value.size();
     double largest = 0;
@@ -89,7 +89,7 @@ class RowComparer {
   const std::string& name_;
   const RowRules& rules_;
   RowFindings found_;
-  std::vector<double> beyond_;  // of each entry of a row: what rounding the second does not explain
+  std::vector<double> beyond_;  // by entry of a row: the difference that rounding of the second does not explain
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Rows of two checkpoints in canonical coordinates, entry by entry: what of their difference rounding explains, and by which
-// rule.
+// Compares rows of two checkpoints in canonical coordinates, entry by entry: does rounding explain the difference, and
+// which rule holds?
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace isonorm::equivalence {
 
-// The largest share of its bound that an entry takes, by what may explain it. NaN counts as infinity.
+// The largest share of its bound that an entry uses, for each explanation. NaN counts as infinity.
 struct Shares {
   double second = 0, first = 0, both = 0, through = 0, between = 0;
 
@@ -22,10 +22,10 @@ struct Shares {
   }
 };
 
-// What was found about some rows, beside what was about others.
+// The findings about some rows. add() joins the findings about others.
 struct RowFindings {
   Shares shares;
-  std::optional<EntryPlace> largest;  // what differs most beyond rounding
+  std::optional<EntryPlace> largest;  // the largest difference beyond rounding
   int64_t entries = 0, differing = 0;
   bool blind = false;  // entries that the function does not see differ beyond rounding
 
@@ -33,15 +33,15 @@ struct RowFindings {
 };
 
 struct RowRules {
-  streams::Form form;     // of the first
-  streams::Role role;     // of what the rows are of
+  streams::Form form;     // of the first checkpoint
+  streams::Role role;     // of the tensor
   double arithmetic;      // relative error of f64
   double coarsest;        // eps of the two checkpoints' coarsest dtype
-  int64_t first_row = 0;  // of these rows in the tensor
-  Dims blind = {0, 0};    // rows that the function does not see, in these
+  int64_t first_row = 0;  // index of the first row in the tensor
+  Dims blind = {0, 0};    // among these rows: rows that the function does not see
 };
 
-// The rows of one part. Runs on several threads; the result does not depend on how many.
+// Compares the rows of one part. Runs on several threads; the result does not depend on their number.
 RowFindings compare_rows(const std::string& name, const Canonical::Rows& a, const Canonical::Rows& b,
                          const RowRules& rules);
 

@@ -18,11 +18,11 @@ struct Side {
   const LazyState& state;
   const streams::Placement& layout;
 
-  // Why the layout has no other coordinates, as far as names and shapes tell; nothing where it has.
+  // The reason why the layout has no other coordinates, by names and shapes; empty if it has some.
   std::string not_convertible() const {
     return why([&] { check_form(layout), check_layout(state.outline, layout); });
   }
-  // As far as the means of its writers tell, all of which were seen.
+  // The same by the means of its writers, after all writers were seen.
   std::string not_zero_mean(const ZeroMeans& means) const {
     return why([&] {
       for (const auto& [name, mean] : means) mean.check_writer(name);
@@ -45,7 +45,7 @@ std::vector<Unit> units(const Side& side, bool centred) {
   return centred ? units_of(side.state.outline, side.layout) : tensors_alone(side.state.outline, side.layout);
 }
 
-// The tensors of a side of a pair, and pieces of them; of none, what the layout says of none.
+// The tensors of a pair's side, and their pieces. A side without units has empty pieces.
 struct Tensors {
   Tensors(const Side& side, const std::vector<Unit>& units) : side(side), units(units) {
     for (const Unit& u : units)
@@ -65,8 +65,8 @@ struct Tensors {
   TensorMap held;
 };
 
-// Calls f(piece of a, piece of b, last, again) as writers_first() calls f, where readers are to see what was written; else
-// once for each. again: the pieces were seen before.
+// Calls f(piece of a, piece of b, last, again). If `readers`, in the order of writers_first(), so that readers come
+// after writers; otherwise once for each. again: the pieces were visited before.
 template <class F> void each_pair(const Side& a, const Side& b, bool centred, bool readers, F&& f) {
   NoGrad no_grad;
   const std::vector<UnitPair> pairs = in_pairs(units(a, centred), units(b, centred));
@@ -89,7 +89,7 @@ void add_means(const Piece& p, ZeroMeans& means) {
       means[place.name].add(widened(p.state, place.name), place.dim, p.format(place.name));
 }
 
-// Whether converting `from` to `form`, and that to the form of `to`, gives `to`.
+// True if converting `from` to `form`, and the result to the form of `to`, gives `to`.
 bool explained(const Side& from, Form form, const Side& to, EntryComparison& result) {
   if (!folded(to.layout)) return false;
   try {
@@ -107,7 +107,7 @@ bool explained(const Side& from, Form form, const Side& to, EntryComparison& res
     result.share = check.through_share();
     return true;
   } catch (const Error&) {
-    return false;  // what does not convert was not converted
+    return false;  // an error: this conversion cannot have been made
   }
 }
 
@@ -121,7 +121,7 @@ Agreement compare_readers(const Side& a, const Side& b, std::map<std::string, do
 }
 
 StateComparison compare(const Side& a, const Side& b, bool readers) {
-  const bool rotated = a.layout.rotation.defined();  // then the layouts are known to have those coordinates
+  const bool rotated = a.layout.rotation.defined();  // then the layouts have been checked for these coordinates
   std::string why_a, why_b;
   if (!rotated) why_a = a.not_convertible(), why_b = b.not_convertible();
   const bool one_kind = row_of(a.layout.form).norm == row_of(b.layout.form).norm;

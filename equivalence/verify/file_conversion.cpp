@@ -14,7 +14,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-// Of the pieces of a result, those of what it was made of beside them.
+// Checks the pieces of a result against the pieces of the source.
 struct Check {
   EntryCheck entries;
   ReaderCheck readers;
@@ -105,7 +105,7 @@ bool FileConversion::check(const std::function<bool()>& go_on) {
   return true;
 }
 
-// Takes down what a piece became: shapes grow along the axis that the unit is cut along.
+// Notes the tensors made from a piece. Their shapes grow along the axis along which the unit is cut.
 void FileConversion::note(size_t unit, const Conversion& piece) {
   const Unit& u = units_[unit];
   const auto is_cut_as_the_first = [&](const std::string& name) {

@@ -1,5 +1,5 @@
-// Conversion of a checkpoint that need not fit into memory: piece by piece (pieces.h), checked piece by piece, and made
-// anew tensor by tensor when it is written. Beside a few pieces, two of its tensors are in memory at a time.
+// Conversion of a checkpoint that need not fit into memory. It is converted and checked piece by piece (pieces.h). When
+// it is written, its tensors are made again, one by one. In memory are a few pieces and two of its tensors at a time.
 #pragma once
 
 #include "equivalence/convert/convert.h"
@@ -9,32 +9,31 @@
 
 namespace isonorm::equivalence {
 
-// What was found about the result, in f64 before rounding or as it is stored.
+// The findings about the result, in f64 before rounding or as stored.
 struct ConversionFindings : StateComparison {
   bool same() const { return entries.relation == EntryComparison::Relation::second_rounded && readers.same(); }
 };
 
 class FileConversion {
  public:
-  // As convert(), in pieces of so many elements. Throws what can be said by names and shapes alone; what needs the
-  // elements, check() throws.
+  // Like convert(), in pieces of this number of elements. The constructor throws for names and shapes, check() for
+  // values.
   FileConversion(LazyState file, streams::Placement layout, streams::Form to, std::optional<NumberFormat> format = {},
                  int64_t elements = kPieceElements);
 
-  // Converts every piece and compares it with what it was made of, by the rules of compare_states(). False where
-  // go_on() was, between two pieces; then nothing is known.
+  // Converts every piece and compares it with its source by the rules of compare_states(). False if go_on() returned
+  // false between two pieces; then nothing is known.
   bool check(const std::function<bool()>& go_on);
-  // Puts the result into the order of `outline`, which may have biases that were not made: they are zeros in `format`.
-  // Throws where it has anything else that was not made. After check(), as all below.
+  // Puts the result into the order of `outline`. Biases of `outline` that were not made become zeros in `format`.
+  // Throws if another tensor was not made. Call this and all functions below after check().
   void complete(const TensorMap& outline, NumberFormat format);
 
   const streams::Placement& layout() const { return layout_; }  // of the source
   const ConversionFindings& exact() const { return exact_; }
-  const std::optional<ConversionFindings>& stored() const { return stored_; }  // nothing where no tensor is rounded
+  const std::optional<ConversionFindings>& stored() const { return stored_; }  // nothing if no tensor is rounded
   const std::vector<TensorChange>& changes() const { return changes_; }
 
-  // The source in f64, its writers as centred as those of rms_norm are (stream_check.h); the result in f64; and the
-  // result.
+  // The source in f64, with writers of rms_norm centred again (stream_check.h); the result in f64; and the result.
   LazyState before() const;
   LazyState result_in_f64() const;
   LazyState result() const;
@@ -45,7 +44,7 @@ class FileConversion {
     Dims shape;
     NumberFormat format = DType::f32;
     size_t unit = 0;
-    int axis = -1;  // that it was cut along
+    int axis = -1;  // axis of the cuts
     How how = How::converted;
   };
 
@@ -54,7 +53,7 @@ class FileConversion {
   Tensor make(const std::string& name, bool rounded) const;
   LazyState made(bool rounded) const;
 
-  LazyState stored_file_, file_;  // with_gains() is between them
+  LazyState stored_file_, file_;  // file_ is with_gains(stored_file_)
   streams::Placement layout_;
   streams::Form to_;
   std::optional<NumberFormat> format_;

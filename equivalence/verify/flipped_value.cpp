@@ -21,7 +21,7 @@ double flipped_share(std::vector<double> beyond, double flip, streams::Form form
   while (last > 0 && beyond[last - 1] == 0) --last;
   if (last == 0) return 0;
   if (form == streams::Form::crms_isometric && beyond.size() > 1) {
-    const size_t k = std::max<size_t>(last - 1, 1);  // a later column moves them less
+    const size_t k = std::max<size_t>(last - 1, 1);  // a later column moves these entries less
     const double scale = flip / std::sqrt(static_cast<double>(k) * static_cast<double>(k + 1));
     double worst = share(beyond[k], static_cast<double>(k) * scale);
     for (size_t i = 0; i < k; ++i) worst = std::max(worst, share(beyond[i], scale));

@@ -18,9 +18,9 @@ namespace {
 
 using streams::Role;
 
-constexpr uint64_t kSeed = 2305;  // of what readers give; the norms and each writer have the next ones
-constexpr int kSliceBits = 20;    // of a generator's offset: a slice has its own blocks
-constexpr int64_t kSamples = 3;   // combinations of a writer's slices, and of what a reader gives
+constexpr uint64_t kSeed = 2305;  // for the readers' outputs; the norms and each writer use the next seeds
+constexpr int kSliceBits = 20;    // bits of a generator's offset: each slice has its own numbers
+constexpr int64_t kSamples = 3;   // combinations of a writer's slices, and of a reader's outputs
 constexpr TensorOptions kF64{DType::f64};
 
 const streams::Place* find_writer(const streams::Placement& layout, const std::string& name) {
@@ -31,17 +31,17 @@ const streams::Place* find_writer(const streams::Placement& layout, const std::s
 
 uint64_t begin_of(const Piece& p) { return static_cast<uint64_t>(p.slices.begin) << kSliceBits; }
 
-// -1 and 1 at random.
+// Random signs, -1 and 1.
 Tensor signs(int64_t n, Generator& generator) { return 2 * randint(0, 2, {n}, kCpu, generator).to(DType::f64) + -1.0; }
 
-// By how much a control moves numbers of a tensor, relative to them.
+// The relative change by which a control moves the numbers of a tensor.
 double step(const Piece& piece, const Piece& partner, const std::string& name) {
   const Tensor* other = partner.state.find(name);
   const double own = epsilon(piece.format(name));
   return other && is_floating(other->dtype()) ? std::max(own, epsilon(partner.format(name))) : own;
 }
 
-// Random combinations of n slices, then the same with the signs of the slices turned as each control has them.
+// Random combinations of n slices, then the same with the slices' signs changed for each control.
 Tensor combinations(int64_t n, Generator& generator) {
   const Tensor factors = randn({kSamples, n}, kF64, generator);
   std::vector<Tensor> all = {factors};
@@ -49,7 +49,7 @@ Tensor combinations(int64_t n, Generator& generator) {
   return cat(all, 0);
 }
 
-// Tensors of a piece in f64; `moves`: each number by itself, as a control does. An empty name is none.
+// The named tensors of a piece in f64. moves: each number is moved by itself, as in a control. Empty names are skipped.
 TensorMap taken(const Piece& piece, const Piece& partner, std::initializer_list<const std::string*> names, bool moves,
                 Generator& generator) {
   TensorMap all;
@@ -61,7 +61,7 @@ TensorMap taken(const Piece& piece, const Piece& partner, std::initializer_list<
   return all;
 }
 
-// Combinations of the rows of a table that go through a norm, as they are and moved: [kSamples, d].
+// Combinations of the rows of a table that go through a norm, unmoved and moved: [kSamples, d].
 template <class Copies>
 Copies combined_behind_norm(const Tensor& factors, const Piece& piece, const Piece& partner,
                             const streams::Place& table, Generator& generator) {
@@ -77,14 +77,14 @@ Copies combined_behind_norm(const Tensor& factors, const Piece& piece, const Pie
   return copies;
 }
 
-// Rows with a mean that enter a stream where it is recentred once, in the coordinates of the form.
+// Rows with a mean, for the place where a stream is recentred once, in the coordinates of the form.
 Tensor entering(const streams::Placement& layout, uint64_t seed) {
   Generator generator{seed, 0};
   const Tensor rows = randn({kSamples, layout.width}, kF64, generator) + randn({kSamples, 1}, kF64, generator);
   return streams::parameter_map(Role::writer, layout.form, layout.width)(rows, 1);
 }
 
-// Combinations of slices x [n, d], as they are and moved: [kSamples, d].
+// Combinations of slices x [n, d], unmoved and moved: [kSamples, d].
 template <class Copies> Copies combined(const Tensor& factors, const Tensor& x, double step, Generator& generator) {
   const Tensor all = matmul(factors, x);
   Copies copies;
@@ -140,7 +140,7 @@ void ReaderCheck::write(const Piece& a, const Piece& b) {
   }
 }
 
-// The rows behind a reader's norm, of which the controls move gain and bias, too.
+// The rows after a reader's norm. The controls move its gain and bias, too.
 const ReaderCheck::Copies& ReaderCheck::Side::seen_by(const Piece& piece, const StreamReader& reader,
                                                       const Piece& partner) {
   if (!rows[0].defined())

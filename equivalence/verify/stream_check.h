@@ -1,4 +1,4 @@
-// States before they are compared: in f64, without what rounding left of means, and moved as rounding moves them.
+// States prepared for a comparison: widened to f64, without means left by rounding, or moved as rounding moves them.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace isonorm::equivalence {
 
-// Every floating tensor in f64 with each element moved by one unit in the last place of `dtype`, up or down at random:
-// w (1 +- eps). What rounding explains, at least.
+// Every floating tensor in f64, with each element moved by one unit in the last place of `dtype`, up or down at random:
+// w (1 +- eps). Rounding explains at least that.
 TensorMap moved_by_rounding(const TensorMap& state, DType dtype, uint64_t seed);
-// The same of some tensors of a state, with the format that each has, or its partner of that name where that is coarser: one
-// coarse tensor is no reason to move the others as far.
+// The same for some tensors of a state. Each moves by its own format, or by its partner's format if that is coarser. A
+// single coarse tensor does not move the others.
 TensorMap moved_by_rounding(const TensorMap& some, const LazyState& state, const LazyState& partner,
                             Generator& generator);
 
-// The state in f64; tensors that are not floating as they are.
+// The state in f64; tensors that are not floating are unchanged.
 TensorMap widened(const TensorMap& state);
 
-// The same with the writers of rms_norm centred: a file rounded them after that, and the means that this left are no
-// part of the model. What a conversion is compared with in f64.
+// The same with the writers of rms_norm centred. The file rounded them after centring, and the means that this left are
+// no part of the model. A conversion is compared with this in f64.
 TensorMap centred(const TensorMap& state, const streams::Placement& layout);
 
 }  // namespace isonorm::equivalence

@@ -21,7 +21,7 @@ std::vector<StreamReader> readers_of(const TensorMap& state, const streams::Plac
   }
   for (const streams::Layout::Tied& t : layout.tied) {
     Tensor table = widened(state, t.table);
-    // B (I + 11^T): what reads (v, -sum v) as the table of (B, -sum B) would.
+    // B (I + 11^T): reads (v, -sum v) like the table (B, -sum B).
     if (layout.form == streams::Form::crms_norm) table = table + sum(table, {1}, true);
     readers.push_back({t.weight, t.norm, table, {}, t.table, {}});
   }

@@ -1,4 +1,4 @@
-// What reads a residual stream, in f64: the readers of a state, and what one of them sees of rows through its norm.
+// The readers of a residual stream in f64: the readers of a state, and a reader's outputs for given rows.
 #pragma once
 
 #include <string>
@@ -12,23 +12,23 @@ namespace isonorm::equivalence {
 struct StreamReader {
   std::string name, norm;
   Tensor weight, bias;              // [out, parts * stored width], [out] or undefined
-  std::string tensor, bias_tensor;  // that they are made of
-  int64_t parts = 1;                // rows that it reads side by side
+  std::string tensor, bias_tensor;  // names of the source tensors
+  int64_t parts = 1;                // number of rows that it reads side by side
 };
 
-// The readers and tied heads of a layout, of which the state has all tensors.
+// The readers and tied heads of a layout. The state must have all their tensors.
 std::vector<StreamReader> readers_of(const TensorMap& state, const streams::Placement& layout);
 
-// The norm that it reads through. Throws where the layout has none of that name.
+// The norm of a reader. Throws if the layout has no such norm.
 const streams::NormPlace& norm_of(const streams::Placement& layout, const StreamReader& reader);
 
-// norm(rows) and A norm(rows) + b: [n, stored width] to [n, parts * stored width] and [n, out]. Of several rows side by side
-// the second, fourth.. is norm(-row).
+// norm(rows) and A norm(rows) + b: [n, stored width] to [n, parts * stored width] and [n, out]. If a reader has several
+// rows side by side, the second, fourth, .. is norm(-row).
 Tensor normalised(const TensorMap& state, const streams::Placement& layout, const streams::NormPlace& norm,
                   const Tensor& rows, int64_t parts = 1);
 Tensor seen(const TensorMap& state, const streams::Placement& layout, const StreamReader& reader, const Tensor& rows);
 
-// One tensor of a state in f64, without its graph. Throws where it is not there.
+// A tensor of a state in f64, without its graph. Throws if it is missing.
 Tensor widened(const TensorMap& state, const std::string& name);
 
 }  // namespace isonorm::equivalence

@@ -22,12 +22,12 @@ namespace {
 using streams::Form;
 using streams::Role;
 
-constexpr int64_t kRows = 4096;     // that are in memory in f64 at a time
-constexpr double kLargest = 1e150;  // entry whose square f64 holds
-constexpr int kIterations = 50;     // of a smallest eigenvector: the gap to the next is wide, or it is not asked for
+constexpr int64_t kRows = 4096;     // in memory in f64 at a time
+constexpr double kLargest = 1e150;  // the largest entry whose square f64 holds
+constexpr int kIterations = 50;  // for a smallest eigenvector: the gap to the next is wide, or the vector is not used
 constexpr TensorOptions kDouble{DType::f64};
 
-// A symmetric positive definite matrix [d, d] as L L^T, to solve with.
+// Cholesky decomposition L L^T of a symmetric positive definite matrix [d, d].
 class Cholesky {
  public:
   explicit Cholesky(const Tensor& matrix) : d_(matrix.size(0)), l_(matrix.to_vector<double>()) {
@@ -39,7 +39,7 @@ class Cholesky {
       }
   }
 
-  // X with L L^T X = B [d, m].
+  // Solves L L^T X = B [d, m].
   Tensor solve(const Tensor& b) const {
     const int64_t m = b.size(1);
     std::vector<double> x = b.to_vector<double>();
@@ -68,17 +68,18 @@ class Cholesky {
 
 double trace(const Tensor& m) { return sum(m * eye(m.size(0), -1, kDouble)).item(); }
 
-// What rounding in f64 does to a sum of squares, and to the squares of a direction.
+// The rounding error, in f64, of a sum of squares, and of the squares of a direction.
 double rounding_of(const Tensor& products) {
   return 2 * std::sqrt(static_cast<double>(products.size(0))) * epsilon(DType::f64) * trace(products);
 }
 
 struct Direction {
-  double square;  // of the rows along it
+  double square;  // of the rows' components along it
   Tensor vector;  // [d, 1], of length 1
 };
 
-// The direction that rows with these products have least of, by inverse iteration; its square to rounding of the products.
+// The direction along which the rows with these products are smallest, by inverse iteration. Its square is exact to
+// rounding of the products.
 Direction least(const Tensor& products) {
   const int64_t d = products.size(0);
   const Cholesky factor(products + eye(d, -1, kDouble) * rounding_of(products));
@@ -91,13 +92,13 @@ Direction least(const Tensor& products) {
   return {sum(v * matmul(products, v)).item(), v};
 }
 
-// Sums over the rows of both, each in units of what rounding may do to an entry of it.
+// Sums over the rows of both, each row in units of the rounding error of its entries.
 class Finder {
  public:
   explicit Finder(int64_t d)
       : d_(d), of_a_(zeros({d, d}, kDouble)), of_b_(zeros({d, d}, kDouble)), of_both_(zeros({d, d}, kDouble)) {}
 
-  // Rows of the two, as they are stored in these formats.
+  // Adds rows of the two, stored in these formats.
   void add(const Tensor& a, const Tensor& b, NumberFormat of_a, NumberFormat of_b) {
     const double unit = epsilon(coarser(of_a, of_b)) / 2;
     const double step = std::max({smallest_step(of_a), smallest_step(of_b), 1e-300});
@@ -115,11 +116,11 @@ class Finder {
     }
   }
 
-  // Q and what an entry of x Q is off by, in |x|; or why there is none.
+  // Finds Q and the error of an entry of x Q, relative to |x|. Returns the reason if there is none.
   std::string find(Tensor& rotation, double& error) {
     if (rows_ == 0) return "all their writers and readers are 0";
     const double rounds = rounding_of(of_a_);
-    // Along a direction that all rows have by rounding alone, their squares are below one for each.
+    // If all rows have a direction only by rounding, their squares along it are below one per row.
     const auto seen = [&](const Direction& v) { return v.square > static_cast<double>(rows_) + rounds; };
     Direction v = least(of_a_);
     if (!seen(v)) {
@@ -152,7 +153,7 @@ class Finder {
   Tensor of_a_, of_b_, of_both_;  // X^T X, Y^T Y, X^T Y
 };
 
-// A length is all that its norm takes of a row, whatever its mean.
+// A norm without centring depends only on a row's length, so the mean does not matter.
 void forget_means(streams::Placement& layout) {
   if (layout.form == Form::rms_norm) layout.form = Form::uncentred_rms_norm;
 }
@@ -188,7 +189,7 @@ RotationComparison compare_up_to_rotation(const LazyState& a, streams::Placement
       result.readers = compare_streams(a, layout_a, b, layout_b, &result.deviations);
     return result;
   };
-  // Rows of a tensor; or why there are none to look at.
+  // The rows of a tensor. `why` gets the reason if they cannot be used.
   const auto rows = [&](const LazyState& state, const streams::Placement& layout, const streams::Place& p,
                         std::string& why) {
     TensorMap one;

@@ -13,7 +13,7 @@ namespace {
 
 using Relation = EntryComparison::Relation;
 
-// Throws where the file does not hold the tensors of the model that it describes.
+// Throws if the file does not hold the tensors of the model that it describes.
 void check_of_model(const char* which, const TensorMap& expected, const TensorMap& state) {
   for (const auto& [name, tensor] : expected) {
     const Tensor* found = state.find(name);
@@ -24,8 +24,8 @@ void check_of_model(const char* which, const TensorMap& expected, const TensorMa
   }
 }
 
-// A model's layout; where it has none (its norms belong to more than one stream, a layer scale breaks the form), every
-// tensor is compared to the last bit.
+// A model's layout. It is empty if the model has none (its norms belong to more than one stream, a layer scale breaks
+// the form). Then every tensor is compared to the last bit.
 streams::Placement layout_or_none(const nn::Module& model, const training::ModelOptions& options) {
   try {
     return streams::placement_of(model);
@@ -45,8 +45,8 @@ bool convertible(const TensorMap& outline, const streams::Placement& layout) {
   }
 }
 
-// The options in which two models differ, but those that act in training alone, and, where the forms of the stream are
-// coordinates of one function, the forms and what is folded on the way.
+// The options in which two models differ, except options that act in training alone. If forms_too is false, the forms
+// of the stream are coordinates of one function; then also without the forms and the options that folding changes.
 std::string different_options(const Metadata& a, const Metadata& b, bool forms_too) {
   std::set<std::string> free(std::begin(training::kOfTrainingAlone), std::end(training::kOfTrainingAlone));
   if (!forms_too)
@@ -66,7 +66,7 @@ std::string different_options(const Metadata& a, const Metadata& b, bool forms_t
   return list.str();
 }
 
-// Whether inputs of the one are inputs of the other.
+// True if both models take the same inputs.
 bool same_inputs(const Metadata& a, const Metadata& b) {
   for (const char* key : {"model.vocab", "model.context", "model.image", "model.channels", "model.patch"})
     if (a.contains(key) && a.at(key) != b.at(key)) return false;
@@ -160,7 +160,7 @@ Verification verify_models(const training::OpenModelFile& a, const training::Ope
   }
   const bool forms =
       v.may_be_rotated || (convertible(a.state.outline, layout_a) && convertible(b.state.outline, layout_b));
-  // Those of the models: what a file leaves to a default is what another writes out.
+  // Options of the models, because one file may leave out a default that another file has.
   v.options = different_options(training::describe(*model_a), training::describe(*model_b), !forms);
   if (!v.entries.comparable || !same_inputs(first.description(), second.description())) return v;
   const auto compare = [&](const std::string& what, const Tensor& inputs) {

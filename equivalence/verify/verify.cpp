@@ -16,9 +16,9 @@ namespace {
 using streams::Form;
 using streams::Stored;
 
-constexpr int64_t kBlock = int64_t{1} << 23;  // numbers of logits that are held at once, or one row of inputs
+constexpr int64_t kBlock = int64_t{1} << 23;  // most logits, or one row of inputs, that are computed at once
 
-// The model in f64 with the tensors of the state, each changed by `change` as it is read.
+// The model in f64 with the tensors of the state, each changed by `change` when it is read.
 template <class F> std::unique_ptr<nn::Module> loaded(const Metadata& description, const LazyState& state, F&& change) {
   const training::ModelOptions options(description);
   options.check_size(state.outline);
@@ -59,8 +59,8 @@ struct Distance {
   double relative() const { return difference == 0 ? 0 : difference / size; }
 };
 
-// Throws where a tensor of the file is not of the shape that the described model has. Missing and unexpected ones are
-// left to convert().
+// Throws if a tensor of the file has another shape than in the described model. convert() reports missing and
+// unexpected tensors.
 void check_shapes(const nn::Module& model, const TensorMap& state) {
   for (const streams::NamedParameter& p : streams::named_parameters(model))
     if (const Tensor* t = state.find(p.name))
@@ -73,20 +73,21 @@ training::ModelOptions converted_options(training::ModelOptions o, const streams
   nn::TransformerOptions& t = o.transformer();
   o.stream() = {.form = to, .storage = to == Form::layer_norm ? Stored::raw : Stored::mapped};
   const auto any = [&](auto&& has) { return std::ranges::any_of(from.norms, has); };
-  // Biases of norms become biases of their readers.
+  // Biases of norms become their readers' biases.
   if (any([](const streams::NormPlace& n) { return !n.bias.empty(); })) t.bias = true, o.fit({{"head_bias", true}});
   // Gains that no reader takes up stay.
   t.folded = t.affine && (t.connection.inner_norms || t.qk_norm != NormKind::none ||
                           any([](const streams::NormPlace& n) { return n.keeps_gain; }));
   t.affine = t.folded;
   t.scaled_gains = false;
-  t.norm_bias = t.norm_bias || !t.affine;  // without meaning where there is no gain
+  t.norm_bias = t.norm_bias || !t.affine;  // has no effect without a gain
   t.branch = {.stochastic_depth = t.branch.stochastic_depth};
   if (!from.tied.empty()) o.fit({{"tied", false}});
   return o;
 }
 
-// Adds the biases that the new model has and the old one had not, as zeros; puts everything in the new model's order.
+// Adds the biases that the new model has and the old one did not have, as zeros, and puts all tensors in the new
+// model's order.
 void complete(Conversion& c, const ModelPlan& plan, NumberFormat format) {
   TensorMap exact, state;
   for (const auto& [name, tensor] : plan.outline) {
@@ -155,7 +156,7 @@ Tensor logits(const Metadata& description, const TensorMap& state, const Tensor&
 Agreement compare_models(const Metadata& description_a, const LazyState& a, const Metadata& description_b,
                          const LazyState& b, const Tensor& inputs) {
   NoGrad no_grad;
-  int64_t numbers = kBlock, each = 0;  // of logits that are kept; of a row's
+  int64_t numbers = kBlock, each = 0;  // logits that are kept; logits per row of inputs
   for (const auto& [name, tensor] : a.outline) numbers += tensor.numel();
   // The logits of the rows from `begin` on, in blocks.
   const auto outputs = [&](std::unique_ptr<nn::Module> model, int64_t begin) {

@@ -1,7 +1,7 @@
-// Step 1: the formula. Each of its lines is a loop over all rows, in f64 and in the order in which it is written.
+// Step 1: the formula. Each of its lines is a loop over all rows, in f64 and in the order of the formula.
 //
-// It is easy to check, and slow in two ways: each loop fetches all rows from memory anew, for the first ones have left
-// the caches when the last ones are done; and each sum is a chain of additions that wait for one another.
+// It is easy to check, and slow in two ways: each loop fetches all rows from memory again, because the first rows have
+// left the caches when a loop reaches the last ones; and each sum is a chain of additions that wait for one another.
 #include <cmath>
 #include <vector>
 

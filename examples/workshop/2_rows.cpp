@@ -1,9 +1,9 @@
-// Step 2: a row at a time. All that happens to a row happens while it is in the first-level cache, so that every tensor
-// passes through memory once. In the backward the sums of a row and what it adds to dgain and dbias share a loop, and
-// what does not change in a loop is computed before it: 1/r instead of a division per element.
+// Step 2: one row at a time. All work on a row is done while it is in the first-level cache, so every tensor passes
+// through memory once. In the backward the sums of a row and its contributions to dgain and dbias share a loop, and
+// expressions that do not change in a loop are computed before it: 1/r replaces a division per element.
 //
-// One loop more could go: the variance is mean(x^2) - mean^2. But that difference cancels: in f32, which comes next,
-// nothing would be left of it beside a large mean. The loop stays, in cache.
+// One more loop could go: the variance is mean(x^2) - mean^2. But this difference cancels: in f32, which comes next,
+// nothing would be left of it if the mean is large. The loop stays; it reads the cache.
 #include <cmath>
 #include <vector>
 

@@ -1,12 +1,12 @@
 // Step 3: f32, and several partial sums.
 //
-// A sum of floats is a chain: each addition waits some cycles for the one before it, and since another order rounds
-// otherwise, the compiler must not make several chains of it. So the source does: kSums partial sums, which the
-// compiler adds to by whole registers. They make f32 enough, too, for rounding grows with the length of a chain. Loops
-// that sum nothing need no such help.
+// A sum of floats is a chain: each addition waits some cycles for the one before it. The compiler must not split it
+// into several chains, because another order rounds differently. So the source code does: it has kSums partial sums,
+// which the compiler adds in whole registers. They also make f32 accurate enough, because rounding errors grow with the
+// length of a chain. Loops without sums need no help.
 //
-// The file is compiled once per instruction set (core/cpu/target.h), as the kernels of the library are, and timed
-// twice: for x86-64 as of 2003, whose registers hold 4 floats, and for the best that this machine has.
+// Like the library's kernels, the file is compiled once per instruction set (core/cpu/target.h). It is timed twice: for
+// x86-64 as of 2003, with registers of 4 floats, and for the best instruction set of this machine.
 #include <algorithm>
 #include <cmath>
 

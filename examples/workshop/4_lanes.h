@@ -1,9 +1,9 @@
-// Step 4: a row in vector registers that the source names, as core/cpu/lanes.h has them. They are the compilers' own
-// vector types, no intrinsics: the same lines are SSE2, AVX2 and AVX-512.
+// Step 4: a row in vector registers that the source names (core/cpu/lanes.h). They are the compilers' vector types, not
+// intrinsics: the same lines become SSE2, AVX2 and AVX-512.
 //
-// What that gives over loops which the compiler vectorises: no scalar tail (a last register that overlaps the one
-// before it; lanes.keep() is 0 where an element was summed already), and what cannot be said to the compiler in loops,
-// that two sums and two results per element share one pass.
+// This has two advantages over loops that the compiler vectorises. There is no scalar tail: a last register overlaps
+// the one before it, and lanes.keep() is 0 for elements that are summed already. And two sums and two results per
+// element share one pass, which plain loops cannot express.
 #pragma once
 
 #include <cmath>
@@ -12,11 +12,11 @@
 #include "examples/workshop/steps.h"
 
 namespace isonorm::workshop {
-namespace {  // every instruction set compiles its own
+namespace {  // internal: compiled for each instruction set
 
 using V = Vec<float>;
 
-// A row of the forward; stats is its pair.
+// A row of the forward; stats is the row's pair (mean, 1/r).
 ISO_HD void forward_row(float* y, float* stats, const float* x, const float* gain, const float* bias, int64_t w,
                         float eps) {
   const float d = static_cast<float>(w);
@@ -35,7 +35,7 @@ ISO_HD void forward_row(float* y, float* stats, const float* x, const float* gai
   stats[1] = scale;
 }
 
-// A row of the backward; it adds to dgain and dbias.
+// A row of the backward. Adds to dgain and dbias.
 ISO_HD void backward_row(float* dx, float* dgain, float* dbias, const float* dy, const float* x, const float* stats,
                          const float* gain, int64_t w) {
   const float d = static_cast<float>(w), mean = stats[0], scale = stats[1];

@@ -1,8 +1,8 @@
 // Step 5: rows shared among threads.
 //
-// Rows do not know of each other, so the forward takes nothing but blocks of them. The sums over all rows, dgain and
-// dbias, do: each block has partial sums of its own, which are added in order. Where blocks begin depends on the shape
-// alone, never on how many threads there are or which of them is free, and so do the bits.
+// Rows are independent, so the forward just takes blocks of them. The sums over all rows, dgain and dbias, are not:
+// each block has partial sums of its own, which are added in order. The blocks, and so the bits, depend on the shape
+// alone, not on the number of threads or on which of them is free.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ inline Partition row_blocks(int64_t rows, int64_t width) {
   return even_blocks(rows, std::max<int64_t>(1, 8192 / width));
 }
 
-// f(begin, end, dgain, dbias) of about 32 blocks of rows, which it adds to sums that are zero when it begins.
+// Calls f(begin, end, dgain, dbias) for about 32 blocks of rows. f adds to sums that are zero at first.
 template <class F> void summed_blocks(int64_t rows, int64_t width, float* dgain, float* dbias, const F& f) {
   const Partition blocks = even_blocks(rows, std::max<int64_t>(16, ceil_div(rows, 32)));
   const Workspace<float> sums(blocks.count * 2 * width);  // [blocks, 2, width]

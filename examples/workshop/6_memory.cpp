@@ -1,9 +1,9 @@
-// Step 6: what is left is memory (core/cpu/nontemporal.h).
+// Step 6: memory is the remaining limit (core/cpu/nontemporal.h).
 //
-// An ordinary store reads the line that it is about to overwrite: of a result too large for the caches that is a third
-// of all the bytes of the forward and a quarter of those of the backward. Large results are stored past the caches.
-// And while a row goes through its loops in cache, memory would be idle, since the processor looks ahead only where the
-// first of them reads: each loop brings a part of the next row.
+// An ordinary store first reads the cache line that it overwrites: for a result too large for the caches this is a
+// third of the forward's bytes and a quarter of the backward's. Large results are stored past the caches. While a row
+// goes through its loops in cache, memory would be idle, because the processor prefetches only in the first loop: so
+// each loop prefetches a part of the next row.
 #include <cmath>
 
 #include "core/cpu/nontemporal.h"
@@ -15,7 +15,7 @@ namespace {
 
 using V = Vec<float>;
 
-// Brings, in loop `pass` of `passes` at element i of a row, that share of the next row.
+// Prefetches a share of the next row: called in loop `pass` of `passes` at element i.
 ISO_HD void bring_next(const float* row, int64_t w, int64_t i, int pass, int passes) {
   bring(row + w + (pass * w + i) / passes);
 }

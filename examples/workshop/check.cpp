@@ -9,7 +9,7 @@
 namespace isonorm::workshop {
 namespace {
 
-// y, dx, dgain and dbias of a step; an entry that it does not write is NaN.
+// y, dx, dgain and dbias of a step. Entries that the step does not write are NaN.
 std::vector<std::vector<float>> results(const Task& task, const Step& step, int threads) {
   const Tensor written[] = {task.out.y, task.gradients.dx, task.gradients.dgain, task.gradients.dbias};
   for (const Tensor& t : written) fill(t, NAN);
@@ -24,7 +24,7 @@ std::vector<std::vector<float>> results(const Task& task, const Step& step, int 
   return values;
 }
 
-// The largest |actual - expected| / tolerance; infinite where there is a NaN.
+// The largest |actual - expected| / tolerance; infinite if there is a NaN.
 double largest_error(const std::vector<float>& actual, const Expected& expected) {
   double largest = 0;
   for (size_t i = 0; i < actual.size(); ++i) {

@@ -1,4 +1,4 @@
-// Whether a step computes what it should.
+// Checks that a step computes LayerNorm.
 #pragma once
 
 #include "examples/workshop/task.h"
@@ -6,11 +6,11 @@
 namespace isonorm::workshop {
 
 struct Verdict {
-  double error = 0;       // the largest, divided by its tolerance
-  bool same_bits = true;  // for one thread and for three
+  double error = 0;       // largest error / tolerance
+  bool same_bits = true;  // with one thread and with three
 };
 
-// Adds to the verdict on each step what it makes of the task.
+// Updates the verdict on each step with its results for the task.
 void check_steps(const Task& task, std::span<Verdict> verdicts);
 
 }  // namespace isonorm::workshop

@@ -31,7 +31,7 @@ Reference reference(const NormSpec& spec, const kernels::NormInputs& in, const T
     for (int64_t i = 0; i < w; ++i) variance += (x[i] - mean) * (x[i] - mean) / d;
     const double root = std::sqrt(variance + spec.eps);
 
-    // The chain rule, as Ioffe & Szegedy (1502.03167, section 3) write it for a batch in the place of the row.
+    // The chain rule, as in Ioffe & Szegedy (1502.03167, section 3), with a row in place of the batch.
     double dvariance = 0, dmean = 0, centred = 0;
     for (int64_t i = 0; i < w; ++i) {
       const double h = dy[i] * gain[i];
@@ -40,8 +40,8 @@ Reference reference(const NormSpec& spec, const kernels::NormInputs& in, const T
       centred += x[i] - mean;
     }
     dmean -= dvariance * 2 * centred / d;
-    // x^ is a difference of x and mean: its error is relative to `spread`, and dx takes it times h, and times x^
-    // mean(h).
+    // x^ contains the difference of x and mean, so its error is relative to `spread`; dx contains it times h, and times
+    // x^ mean(h).
     double spread = 0, largest_h = 0, sum_h = 0, largest = 1;
     for (int64_t i = 0; i < w; ++i) {
       const double normalized = (x[i] - mean) / root, h = dy[i] * gain[i];

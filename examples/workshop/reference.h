@@ -1,6 +1,6 @@
-// What the steps are checked against: LayerNorm of rows and its gradient in f64, and how far rounding to f32 may be
-// off. Independent of the steps: the gradient is differentiated through variance and mean one by one, where they have a
-// closed formula.
+// The reference for the steps: LayerNorm of rows and its gradient in f64, with tolerances for rounding to f32. It is
+// independent of the steps: it differentiates through variance and mean one by one, while the steps use a closed
+// formula.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace isonorm::workshop {
 
-// `tolerance` is 4 eps(f32) sqrt(n) s: n is the number of terms in the sums that an entry hangs on, s the largest of
-// the terms or results; rounding errors are independent, so they grow as a random walk.
+// tolerance: 4 eps(f32) sqrt(n) s, with n the number of terms in an entry's sums, and s the largest term or result.
+// Rounding errors are independent, so they grow like a random walk.
 struct Expected {
   std::vector<double> value;
   double tolerance = 0;

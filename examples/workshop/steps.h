@@ -1,5 +1,5 @@
-// The steps of the workshop (docs/workshop.md): LayerNorm of rows with gain and bias and its gradient, written again
-// and again until it is the project's kernel. All have the signatures of its slots (core/kernels/norm.h).
+// The steps of the workshop (docs/workshop.md): LayerNorm of rows with gain and bias and its gradient, rewritten until
+// it is the library's kernel. All steps have the signatures of its kernel slots (core/kernels/norm.h).
 //
 // Forward, for each row x of width d (Ba et al., 1607.06450; eps as everybody adds it since):
 //   mean = sum(x) / d,   r = sqrt(sum((x - mean)^2) / d + eps),   x^ = (x - mean) / r,   y = x^ gain + bias

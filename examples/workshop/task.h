@@ -1,4 +1,4 @@
-// One LayerNorm and its gradient, with room for the results of a step.
+// A LayerNorm and its gradient: inputs, and room for the results of a step.
 #pragma once
 
 #include <isonorm/isonorm.h>
@@ -23,7 +23,7 @@ struct Task {
         gradients{empty({rows, width}), empty({width}), empty({width})} {}
 
   void forward(const Step& step) const { step.forward.on(kCpu, spec, out, in); }
-  // Of what the last forward left.
+  // The backward of the last forward.
   void backward(const Step& step) const {
     step.backward.on(kCpu, spec, gradients, {dy, {}, in.x, false, out.stats, in.gain});
   }

@@ -1,5 +1,5 @@
-// LayerNorm from its formula to the project's kernel: checks every step, times all of them in turn and prints a table.
-// docs/workshop.md walks through it.   usage: workshop [ROWS WIDTH [ROUNDS]]
+// LayerNorm from its formula to the project's kernel: checks every step, times all of them alternately and prints a
+// table. docs/workshop.md explains it.   usage: workshop [ROWS WIDTH [ROUNDS]]
 #include <cstdio>
 #include <cstring>
 
@@ -20,7 +20,7 @@ struct Times {
   std::vector<double> forward, backward;
 };
 
-// Reads and writes as many bytes as so many tensors of the size of x have.
+// Moves as many bytes as `tensors` tensors of x's size have, half of them read and half written.
 void copy(const Task& task, int tensors) {
   const float* from = task.in.x.data<float>();
   float* to = task.out.y.mutable_data<float>();
@@ -33,8 +33,8 @@ void copy(const Task& task, int tensors) {
   }
 }
 
-// Of memcpy and of each step, in rounds in which all take turns. What runs before it counts brings a step's operands
-// into the caches, as far as they fit, and wakes the threads.
+// Times of memcpy and of each step, in rounds in which they alternate. An untimed run before each brings the step's
+// operands into the caches, as far as they fit, and wakes the threads.
 std::vector<Times> time_steps(const Task& task, int rounds) {
   std::vector<Times> times(1 + steps().size());
   for (int round = 0; round < rounds; ++round)
@@ -92,7 +92,7 @@ int main(int argc, char** argv) try {
   const int rounds = argc > 3 ? number(argv[3], "ROUNDS") : 41;
   manual_seed(1);
 
-  // Rows shorter than a register, odd ones, several blocks; a large mean; eps that matters; 8 MiB, which go past the
+  // Rows shorter than a register, odd sizes, several blocks; a large mean; an eps that matters; 8 MiB, stored past the
   // caches.
   std::vector<Verdict> verdicts(steps().size());
   for (const auto& [r, w] : {std::pair{1, 1}, {3, 5}, {33, 16}, {70, 197}, {600, 96}})

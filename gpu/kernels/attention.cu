@@ -1,15 +1,17 @@
 // Attention of any kind: f32, f64, bf16, masks, causal from any key or not, any number of queries and keys, any size of
-// heads, heads read and written in place. In tiles (Dao et al., 2205.14135): a matrix of scores is never stored. bf16
-// without a mask is cuDNN's where that is there, or by kernels of its own (attention_bf16.cu), for which these are the
-// oracle.
+// heads, heads read and written in place. Computed in tiles (Dao et al., 2205.14135): a matrix of scores is never
+// stored. bf16 without a mask is computed by cuDNN if it is present, or by kernels of its own (attention_bf16.cu), for
+// which these are the oracle.
 //
-// All products are of a tile of 64 x 64 numbers (f64: 32 x 32) by a block of 256 threads (64), each of which has 4 x 4.
-// A block has a tile of rows of one head and 64 (32) columns of a result; it walks over the tiles of the other side in
-// order, and for each makes the scores, the weights (in shared memory) and their product with what the result sums up.
-//   attention_forward.rows: rows are queries, the result is out; with a running maximum and sum of each query; top, lse.
+// All products are of tiles of 64 x 64 numbers (f64: 32 x 32) by a block of 256 threads (64), each of which has 4 x 4.
+// A block has a tile of rows of one head and 64 (32) columns of a result. It walks over the tiles of the other side in
+// order. For each tile it computes the scores, the weights (in shared memory) and their product, which it adds to the
+// result.
+//   attention_forward.rows: rows are queries, the result is out, with a running maximum and sum of each query; also
+//     writes top and lse.
 //   attention_backward.dots: a warp for each query: the sum of dout out.
-//   attention_backward.q, .k, .v: rows are queries (dq) or keys (dk, dv); weights from top, lse. A pass for each of the
-//     three, so that every number is one thread's sum over tiles in order: the same bits in every run.
+//   attention_backward.q, .k, .v: rows are queries (dq) or keys (dk, dv); weights from top, lse. There is a pass for
+//     each of the three, so that every number is one thread's sum over tiles in order: the same bits in every run.
 // Each pass reads the other side once for each tile of rows and each 64 columns of its result, which it writes once.
 #include <limits>
 
@@ -27,7 +29,7 @@ namespace {
 template <class A> inline constexpr int kTile = sizeof(A) == 8 ? 32 : 64;
 template <class A> inline constexpr int kLanes = kTile<A> / 4;  // threads that share a row of a tile
 template <class A> inline constexpr int kThreads = kLanes<A>* kLanes<A>;
-constexpr int kDepth = 16;  // of a product's piece in shared memory
+constexpr int kDepth = 16;  // depth of a product's piece in shared memory
 
 template <class A> using Piece = A[kDepth][kTile<A> + 4];  // 4: so that columns begin in different banks
 template <class A> struct Room {
@@ -51,7 +53,7 @@ template <class T> struct Problem {
   __device__ __forceinline__ bool hidden(int q, int k) const {
     return q >= queries || k >= keys || (causal && k > q + ahead);
   }
-  // How many of the keys the queries [.., end) see.
+  // The number of keys that the queries [.., end) see.
   __device__ __forceinline__ int visible(int end) const {
     const int seen = end + ahead < keys ? end + ahead : keys;
     return !causal ? keys : seen > 0 ? seen : 0;
@@ -63,7 +65,7 @@ template <class T> struct Problem {
   }
 };
 
-// Of each query, as kernels::AttentionSums. top: null where lse has it all.
+// The sums of each query, as in kernels::AttentionSums. If top is null, lse includes it.
 template <class A> struct Sums {
   A *top, *lse;
   __device__ __forceinline__ void write(int64_t query, A shift, A log) const {
@@ -79,8 +81,8 @@ template <class A> struct KnownSums {
   }
 };
 
-// kElements: a tile's rows from `first` on, kDepth elements from `at` on: to[element][row]. Else kDepth rows and a
-// tile's elements: to[row][element]. Zeros where there are none; a row has `size` elements.
+// kElements: stages a tile's rows from `first` on and kDepth elements from `at` on as to[element][row]. Else stages
+// kDepth rows and a tile's elements as to[row][element]. Zeros beyond the end; a row has `size` elements.
 template <bool kElements, class T, class A>
 __device__ __forceinline__ void stage(Piece<A>& to, const Rows<const T>& from, int first, int at, int size) {
   constexpr int kAcross = kElements ? kDepth : kTile<A>;
@@ -115,7 +117,7 @@ template <class T, class A>
 __device__ __forceinline__ void add_dots(Part<A>& sums, Room<A>& room, const Rows<const T>& a, int first_a,
                                          const Rows<const T>& b, int first_b, int size) {
   for (int at = 0; at < size; at += kDepth) {
-    __syncthreads();  // nobody reads the pieces before these
+    __syncthreads();  // nobody reads the previous pieces any more
     stage<true>(room.x, a, first_a, at, size);
     stage<true>(room.y, b, first_b, at, size);
     __syncthreads();
@@ -123,11 +125,11 @@ __device__ __forceinline__ void add_dots(Part<A>& sums, Room<A>& room, const Row
   }
 }
 
-// sums += weights times rows of b, elements from `at` on.
+// sums += weights times rows of b, for elements from `at` on.
 template <class T, class A>
 __device__ __forceinline__ void add_weighted(Part<A>& sums, Room<A>& room, const Part<A>& weights,
                                              const Rows<const T>& b, int first, int at, int size) {
-  __syncwarp();  // a row's weights are its warp's own; nobody reads those before these
+  __syncwarp();  // only its own warp reads a row's weights, and it has read the previous ones
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     const A column[4] = {weights[0][j], weights[1][j], weights[2][j], weights[3][j]};
@@ -135,7 +137,7 @@ __device__ __forceinline__ void add_weighted(Part<A>& sums, Room<A>& room, const
   }
   const int depth = b.count - first < kTile<A> ? b.count - first : kTile<A>;
   for (int d = 0; d < depth; d += kDepth) {
-    __syncthreads();  // the weights are there; nobody reads the piece before this
+    __syncthreads();  // the weights are there; nobody reads the previous piece any more
     stage<false>(room.y, b, first + d, at, size);
     __syncthreads();
     add_piece<A>(sums, &room.weights[d], room.y);
@@ -150,7 +152,7 @@ __device__ __forceinline__ void write_part(const Rows<T>& to, const Part<A>& par
   });
 }
 
-// What a block is for: a head, the first of its rows, the first of its columns of the result.
+// The work of a block: a head, its first row and its first column of the result.
 struct Task {
   int pair, first, at;
 };
@@ -160,7 +162,7 @@ template <class A> __device__ __forceinline__ Task task(int rows, int width) {
   return {tile / down, tile % down * kTile<A>, block % across * kTile<A>};
 }
 
-// f over a value of all threads that share a row.
+// Reduces v by f over all threads that share a row.
 template <class A, class F> __device__ __forceinline__ A reduce_row(A v, F f) {
 #pragma unroll
   for (int by = 1; by < kLanes<A>; by *= 2) v = f(v, __shfl_xor_sync(~0u, v, by));
@@ -242,7 +244,7 @@ __global__ void __launch_bounds__(kThreads<acc_t<T>>)
     backward_rows(Problem<T> p, Heads<T> out, KnownSums<acc_t<T>> known, const acc_t<T>* dots, Heads<const T> qs,
                   Heads<const T> ks, Heads<const T> vs, Heads<const T> douts) {
   using A = acc_t<T>;
-  constexpr bool kQueries = kOf == Of::q;  // are the rows
+  constexpr bool kQueries = kOf == Of::q;  // rows are queries
   Room<A>& room = shared<Room<A>>();
   const int count = kQueries ? p.queries : p.keys, others = kQueries ? p.keys : p.queries;
   const int width = kOf == Of::v ? p.values : p.size;

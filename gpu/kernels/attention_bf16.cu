@@ -1,17 +1,20 @@
-// Attention of heads of 64 elements in bf16 by tensor cores, without a mask; causal from the first key or not, any number
-// of queries and keys, heads read and written in place by 16 bytes. In tiles (Dao et al., 2205.14135; the split of work
-// over warps of 2307.08691); sums, weights and the logarithms in f32, weights rounded to bf16 for the products they enter.
+// Attention in bf16 by tensor cores for heads of 64 elements, without a mask; causal from the first key or not, any
+// number of queries and keys, heads read and written in place by 16 bytes. Computed in tiles (Dao et al., 2205.14135;
+// work split over warps as in 2307.08691). Sums, weights and logarithms are f32; weights are rounded to bf16 for the
+// products they enter.
 //
-// A block of 128 threads has 128 rows of one head (backward: 64), each of its four warps a strip of them, and walks
-// over the rows of the other side in tiles of 64, which are copied to shared memory while the tile before is computed.
-// Scores never leave the registers. 32 KiB of shared memory and less than 256 registers: two blocks on a processor.
-//   attention_forward.bf16: rows are queries; a running maximum and sum of each; writes out and lse. Causal: the blocks
-//     with the most keys come first.
-//   attention_backward.rows_bf16: for each query lse log2(e) and the sum of dout out, in rows that are padded to 64, so
-//     that they can be copied by 16 bytes. Eight lanes have a query.
-//   attention_backward.keys_bf16: rows are keys: dk and dv.  attention_backward.queries_bf16: rows are queries: dq.
-//     Seven products instead of five, and in return each number is one warp's sum in the order of tiles: the same bits
-//     in every run, and no room for partial sums.
+// A block of 128 threads has 128 rows of one head (backward: 64), and each of its four warps has a strip of them. It
+// walks over the rows of the other side in tiles of 64, which are copied to shared memory while the previous tile is
+// computed. Scores never leave the registers. 32 KiB of shared memory and less than 256 registers: two blocks per
+// multiprocessor.
+//   attention_forward.bf16: rows are queries, with a running maximum and sum of each; writes out and lse. Causal: the
+//     blocks with the most keys come first.
+//   attention_backward.rows_bf16: lse log2(e) and the sum of dout out for each query, padded to multiples of 64, so
+//     that they can be copied by 16 bytes. Eight lanes share a query.
+//   attention_backward.keys_bf16: rows are keys; writes dk and dv.
+//   attention_backward.queries_bf16: rows are queries; writes dq.
+// The last two need seven products instead of five. In return each number is one warp's sum in the order of tiles, with
+// the same bits in every run and no memory for partial sums.
 #include <limits>
 
 #include "core/formulas/hd.h"
@@ -41,7 +44,8 @@ struct ForwardRoom {
   Tile k[2], v[2];
 };
 
-// A tile of scores to e^(score - top), where top [..][rows g, g + 8] is the running maximum; brings sums along.
+// Turns a tile of scores into e^(score - top), where top [..][rows g, g + 8] is the running maximum; rescales sum and
+// out.
 template <int kM>
 __device__ __forceinline__ void softmax_strip(Strip<kM>& p, Strip<kM>& out, float (&top)[kM][2], float (&sum)[kM][2],
                                               float scale) {
@@ -76,7 +80,7 @@ __global__ void __launch_bounds__(kThreads) forward_tiles(Sizes s, Heads<bf16> o
   const auto q = qs.rows(pair, s.heads, s.queries);
   const auto k = ks.rows(pair, s.heads, s.keys), v = vs.rows(pair, s.heads, s.keys);
 
-  // The queries pass through the tiles that the second keys and values will have.
+  // The queries pass through the tiles that will hold the second keys and values.
   copy_tile(room.k[1], q, first);
   copy_tile(room.v[1], q, first + kSize);
   commit_copies();
@@ -84,8 +88,8 @@ __global__ void __launch_bounds__(kThreads) forward_tiles(Sizes s, Heads<bf16> o
   copy_tile(room.v[0], v, 0);
   commit_copies();
   wait_copies<1>();
-  __syncthreads();                                        // the queries are there for all
-  const int mine = warp() * 16 * kM, row = first + mine;  // the warp's first
+  __syncthreads();                                        // all queries have arrived
+  const int mine = warp() * 16 * kM, row = first + mine;  // the warp's first row
   Left<kM> a;
   load_left<kM>(a, mine < kSize ? room.k[1] : room.v[1], mine % kSize);
 
@@ -94,14 +98,14 @@ __global__ void __launch_bounds__(kThreads) forward_tiles(Sizes s, Heads<bf16> o
   const int end = kCausal && first + kRows < s.keys ? first + kRows : s.keys;
   for (int j = 0; j * kSize < end; ++j) {
     wait_copies<0>();
-    __syncthreads();  // tile j is there for all, and nobody reads tile j - 1 any more
+    __syncthreads();  // tile j has arrived, and nobody reads tile j - 1 any more
     const int column = j * kSize;
     if (column + kSize < end) {
       copy_tile(room.k[(j + 1) % 2], k, column + kSize);
       copy_tile(room.v[(j + 1) % 2], v, column + kSize);
       commit_copies();
     }
-    if (kCausal && column >= row + 16 * kM) continue;  // nothing of it is seen by this warp
+    if (kCausal && column >= row + 16 * kM) continue;  // this warp sees none of its keys
     Strip<kM> p = {};
     add_scores<kM>(p, a, room.k[j % 2]);
     if (column + kSize > s.keys || (kCausal && column + kSize > row))
@@ -130,7 +134,7 @@ __global__ void __launch_bounds__(kThreads) forward_tiles(Sizes s, Heads<bf16> o
   write_strip<kM>(outs.rows(pair, s.heads, s.queries), row, out, mine < kSize ? room.k[0] : room.v[0], mine % kSize);
 }
 
-// to [pairs, padded]: lse log2(e), infinity in the padding, so that its weights are 0.  dots: the sum of dout out.
+// to [pairs, padded] = lse log2(e), infinity in the padding, so that its weights are 0; dots = the sums of dout out.
 __global__ void __launch_bounds__(kThreads)
     backward_rows(Sizes s, float* to, float* dots, const float* lse, In outs, In douts) {
   const int tiles = s.padded() / kSize, pair = static_cast<int>(blockIdx.x) / tiles, c = lane() % 8 * 8;
@@ -156,8 +160,8 @@ struct BackwardRoom {
   alignas(16) float log[2][kSize], dots[2][kSize];
 };
 
-// kKeys: rows a, b are keys and values, columns x, y queries and dout; da = dk, db = dv. Else rows are queries and
-// dout, columns keys and values; da = dq. With p the weights and ds = p (b y^T - dots): da = scale ds x, db = p y.
+// kKeys: rows a, b are keys and values, columns x, y are queries and dout; da = dk, db = dv. Else rows are queries and
+// dout, columns are keys and values; da = dq. With weights p and ds = p (b y^T - dots): da = scale ds x, db = p y.
 template <bool kKeys, bool kCausal>
 __global__ void __launch_bounds__(kThreads) backward_tiles(Sizes s, const float* log, const float* dots, In as, In bs,
                                                            In xs, In ys, Heads<bf16> das, Heads<bf16> dbs) {
@@ -182,7 +186,7 @@ __global__ void __launch_bounds__(kThreads) backward_tiles(Sizes s, const float*
     if (kKeys && threadIdx.x < 32) copy_async(to + chunk, from + chunk);
     commit_copies();
   };
-  // The rows pass through the tiles that the second columns will have.
+  // The rows pass through the tiles that will hold the second columns.
   copy_tile(room.x[(begin + 1) % 2], a, first);
   copy_tile(room.y[(begin + 1) % 2], b, first);
   commit_copies();
@@ -191,7 +195,7 @@ __global__ void __launch_bounds__(kThreads) backward_tiles(Sizes s, const float*
   else
     commit_copies();
   wait_copies<1>();
-  __syncthreads();  // the rows are there for all
+  __syncthreads();  // all rows have arrived
   const int mine = warp() * 16;
   Left<1> la, lb;
   load_left<1>(la, room.x[(begin + 1) % 2], mine);
@@ -206,7 +210,7 @@ __global__ void __launch_bounds__(kThreads) backward_tiles(Sizes s, const float*
   const float scale = s.scale * kLog2e;
   for (int j = begin; j < end; ++j) {
     wait_copies<0>();
-    __syncthreads();  // tile j is there for all, and nobody reads tile j - 1 any more
+    __syncthreads();  // tile j has arrived, and nobody reads tile j - 1 any more
     if (j + 1 < end) copy_columns(j + 1);
     Strip<1> p = {}, ds = {};
     add_scores<1>(p, la, room.x[j % 2]);
@@ -231,7 +235,7 @@ __global__ void __launch_bounds__(kThreads) backward_tiles(Sizes s, const float*
   if constexpr (kKeys) write_strip<1>(dbs.rows(pair, s.heads, rows), first + mine, db, room.y[0], mine);
 }
 
-// Whether all of [batch, heads, rows, 64] begin and go on in steps of 16 bytes.
+// True if all tensors [batch, heads, rows, 64] begin at multiples of 16 bytes and their rows, too.
 template <class... X> bool by_packs(const X&... tensors) {
   const auto fits = [](const Tensor& t) {
     const auto& s = t.strides();

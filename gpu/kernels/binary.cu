@@ -1,8 +1,8 @@
-// binary: out = f(a, b). compare: out (u8) = whether a < b and the like. where: out = a or b, by a condition. The
-// functions are those of core/formulas/pointwise.h, computed in the accumulation type.
+// binary: out = f(a, b). compare: out (u8) = 1 if a < b, and so on. where: out = a or b, by a condition. The functions
+// are in core/formulas/pointwise.h, computed in the accumulation type.
 //
-// All by map_kernel (gpu/elementwise.cuh), blocks of 256 threads that have 16 bytes of the widest operand each: these
-// ops wait for memory, and what is broadcast comes from the caches. Reads every operand and writes out once.
+// All use map_kernel (gpu/elementwise.cuh), in blocks of 256 threads with 16 bytes of the widest operand each: these
+// ops are bound by memory, and broadcast operands come from the caches. Reads every operand and writes out once.
 #include "core/kernels/pointwise.h"
 #include "gpu/elementwise.cuh"
 #include "gpu/slots.h"

@@ -1,9 +1,10 @@
-// im2col, col2im: windows of images [images, height, width, channels] as rows [groups, rows, kernel_h, kernel_w, channels
-// / groups], and their transpose.
+// im2col: windows of images [images, height, width, channels] as rows [groups, rows, kernel_h, kernel_w, channels /
+// groups]. col2im: its transpose.
 //
-// A thread has N neighbouring channels: 16 bytes where they and the addresses allow, else one. Neighbouring threads have
-// neighbouring channels. im2col writes every element once and reads a pixel as often as windows see it, mostly from
-// cache. col2im adds to every pixel that these windows see, in the order of the places, so no two threads write to one.
+// A thread has N neighbouring channels: 16 bytes if the channels and the addresses allow it, else one channel.
+// Neighbouring threads have neighbouring channels. im2col writes every element once and reads a pixel as often as
+// windows see it, mostly from cache. col2im adds to every pixel the elements of the windows that see it, in the order
+// of the places; no two threads write to one pixel.
 #include "core/kernels/conv.h"
 
 #include "gpu/block.cuh"
@@ -16,7 +17,7 @@ namespace {
 
 using kernels::WindowShape;
 
-// Thread e has pack e of `columns`, of `count`.
+// Thread e has pack e of the `count` packs of `columns`.
 template <class T, int N, class I>
 __global__ void __launch_bounds__(256)
     im2col_packs(T* columns, const T* x, WindowShape s, int64_t first, int64_t rows, int64_t count) {
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(256) col2im_packs(acc_t<T>* dx, const T* colum
   for (int k = 0; k < N; ++k) to[k] += sum[k];
 }
 
-// f.operator()<N>(): neighbours that a thread takes.
+// Calls f.operator()<N>() with N, the number of neighbouring channels of a thread.
 template <class T, class F> void visit_packs(const WindowShape& s, const auto* p, const auto* q, const F& f) {
   const bool packs = s.channels / s.groups % kPack<T> == 0 && aligned(p, q);
   packs ? f.template operator()<kPack<T>>() : f.template operator()<1>();
@@ -81,7 +82,8 @@ void im2col(const WindowShape& s, int64_t first, const Tensor& columns, const Te
 void col2im(const WindowShape& s, int64_t first, const Tensor& dx, const Tensor& columns) {
   if (columns.numel() == 0) return;
   const int64_t rows = columns.size(1), pixels = s.height * s.width, image = s.out_h * s.out_w;
-  const int64_t begin = first / image * pixels, end = ceil_div(first + rows, image) * pixels;  // of the images they see
+  // The pixels of the images that these windows see.
+  const int64_t begin = first / image * pixels, end = ceil_div(first + rows, image) * pixels;
   visit_floating(columns.dtype(), "col2im", [&]<class T>() {
     acc_t<T>* to = write<acc_t<T>>(dx);
     const T* from = columns.data<T>();

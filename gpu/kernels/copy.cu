@@ -1,14 +1,16 @@
 // copy_on: dst = src, src broadcast to dst's shape, any pair of dtypes and any strides.
 //
-// map_kernel (gpu/elementwise.cuh): by packs where the innermost dimension of both is, by elements where not. Reads and
-// writes every element once.
-// copy_tiles: the innermost dimensions differ (a transposed matrix): by either one's order the other's accesses would
-// lie a row apart. A block reads a square tile along the source's rows, and writes it along the destination's. Blocks of
-// 256 threads, one for each tile, 32 x 32 elements or 64 x 64 of at most two bytes, so that each thread has 4 or 16
-// loads under way. Rows of the tile in shared memory are a word longer than its width: columns are in different banks.
+// map_kernel (gpu/elementwise.cuh): by packs if both tensors are contiguous along the same innermost dimension, else by
+// elements. Reads and writes every element once.
 //
-// round_each: f32 tensors to bf16, a table of them (gpu/table.cuh) for each launch. Reads and writes every element once,
-// by packs where both begin at multiples of 16 bytes.
+// copy_tiles: if the contiguous dimensions differ (a transposed matrix), the accesses of one tensor would be a row
+// apart in either order. Therefore a block reads a square tile along the source's rows and writes it along the
+// destination's. There is a block of 256 threads for each tile of 32 x 32 elements, or of 64 x 64 elements of at most
+// two bytes, so that each thread has 4 or 16 loads in flight. Rows of the tile in shared memory are a word longer than
+// its width: columns are in different banks.
+//
+// round_each: f32 tensors to bf16; a launch processes a table of them (gpu/table.cuh). Reads and writes every element
+// once, by packs if both begin at multiples of 16 bytes.
 #include <optional>
 
 #include "core/formulas/convert.h"
@@ -23,7 +25,7 @@ template <class To, class From> struct Convert {
   __device__ __forceinline__ To operator()(From v) const { return convert<To>(v); }
 };
 
-// Along dimension i the destination has a stride of 1, along j the source. What is left of the shape is walked.
+// The destination has stride 1 along dimension i, the source along dimension j. `rest` walks over the other dimensions.
 struct Tiles {
   Walk<2> rest;
   int64_t size_i, size_j, dst_j, src_i;
@@ -57,7 +59,7 @@ template <class To, class From> __global__ void __launch_bounds__(256) copy_tile
     }
 }
 
-// How dst and src are cut into tiles; nothing where their innermost dimensions are the same, or too short.
+// The tiles of dst and src; none if their contiguous dimensions are the same or too short.
 std::optional<Tiles> tiles_of(const Loop<2>& loop) {
   constexpr int64_t kShort = 8;
   int i = -1, j = -1;

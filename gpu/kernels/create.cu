@@ -1,14 +1,15 @@
-// fill: dst = value, any dtype and strides. ramp: out[i] = begin + i step, rank 1, any stride and dtype, computed in f64
-// and converted once. triangle: x at or below (above) a diagonal of its last two dimensions, 0 elsewhere; contiguous,
-// any dtype.
+// fill: dst = value, any dtype and strides. ramp: out[i] = begin + i step, rank 1, any stride and dtype, computed in
+// f64 and converted once. triangle: x at or below (above) a diagonal of its last two dimensions, 0 elsewhere;
+// contiguous, any dtype.
 //
-// fill_packs: dst contiguous and at a multiple of 16 bytes: each thread stores 16 bytes (the bandwidth of memory is all
-// there is), the thread at the end what is left, element by element. Blocks of 256 threads, one pack for each.
-// fill_walk: any other: each thread stores one element. Blocks of 256 threads.
+// fill_packs: for dst contiguous and at a multiple of 16 bytes. Each thread stores 16 bytes (only memory bandwidth
+// matters), the last thread stores the rest element by element. Blocks of 256 threads, one pack for each.
+// fill_walk: for any other dst. Each thread stores one element. Blocks of 256 threads.
 // Both write every element once and read nothing.
-// ramp_elements: one element for each thread, blocks of 256. Without contraction: the bits of the CPU's.
-// triangle_elements: each thread has as many neighbours in memory as fit 16 bytes and counts rows and columns on from
-// the first one's, so that it divides once. Blocks of 256 threads. Reads what is kept and writes every element once.
+// ramp_elements: one element for each thread, blocks of 256. Without contraction: the same bits as on the CPU.
+// triangle_elements: each thread has as many neighbours in memory as fit into 16 bytes. It counts rows and columns from
+// its first element on, so that it divides only once. Blocks of 256 threads. Reads the kept elements and writes every
+// element once.
 #include "gpu/block.cuh"
 #include "gpu/launch.h"
 #include "gpu/slots.h"

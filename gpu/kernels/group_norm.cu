@@ -1,10 +1,11 @@
-// group_norm: norms of x [outer, length, groups, width], a statistic for each (outer, group).
+// group_norm: norms of x [outer, length, groups, width], with a statistic for each (outer, group).
 //
-// moments, gradient_sums: blocks of 32 channels x 8 threads for each piece of kPiece rows; moments reads its rows twice,
-// the second time from cache.
-// group_stats, group_coefficients: a warp for each (outer, group) puts pieces and channels together.
-// apply, apply_gradient: a thread for each pack of 16 bytes of neighbouring channels, or for each element. Forward reads x
-// twice and writes y, backward reads x and dy twice and writes dx. The order of all sums follows from the shape.
+// moments, gradient_sums: a block of 32 channels x 8 threads for each piece of kPiece rows; moments reads its rows
+// twice, the second time from cache.
+// group_stats, group_coefficients: a warp for each (outer, group) combines pieces and channels.
+// apply, apply_gradient: a thread for each pack of 16 bytes of neighbouring channels, or for each element. Forward
+// reads x twice and writes y; backward reads x and dy twice and writes dx. The order of all sums depends only on the
+// shape.
 #include "core/kernels/group_norm.h"
 
 #include "gpu/columns.cuh"
@@ -20,7 +21,7 @@ using kernels::GroupNormShape;
 
 constexpr int64_t kPiece = 256;
 
-// The rows and the channel of the calling thread: strip, piece and outer index of its block.
+// The rows and the channel of the calling thread, by the strip, piece and outer index of its block.
 struct Columns {
   int64_t outer, piece, channel, begin, end;
   bool inside;
@@ -40,8 +41,8 @@ __device__ __forceinline__ int64_t rows_of_piece(int64_t length, int64_t piece) 
   return left < 0 ? 0 : left < kPiece ? left : kPiece;
 }
 
-// The moments of a channel in a piece, as of core/cpu/group_norm.cpp: the mean is mean + rest, 0 unless centred; kSquare is
-// the sum of squares around it.
+// The moments of a channel in a piece, as in core/cpu/group_norm.cpp: the mean is mean + rest, 0 unless centred;
+// kSquare is the sum of squares around it.
 enum Moment { kMean, kRest, kSquare, kMoments };
 
 // moments [outer, pieces, kMoments, channels] of the leading rows of a piece.
@@ -74,7 +75,7 @@ __global__ void __launch_bounds__(256)
   to[kSquare * s.channels()] = square - rest * mean_rest;
 }
 
-// As core/cpu/group_norm.cpp puts them together.
+// Combines the moments like core/cpu/group_norm.cpp.
 template <class A>
 __global__ void __launch_bounds__(128) group_stats(A* stats, const A* moments, GroupNormShape s, int64_t pieces) {
   const int64_t number = int64_t{blockIdx.x} * warps() + warp();
@@ -101,7 +102,7 @@ __global__ void __launch_bounds__(128) group_stats(A* stats, const A* moments, G
   stat[3] = mean - (stat[0] - first[0]);
 }
 
-// y = (x - mean) / root gain + bias. Thread e has the pack e of `count`.
+// y = (x - mean) / root gain + bias. Thread e has pack e of `count`.
 template <class T, int N, class I>
 __global__ void __launch_bounds__(256) apply(T* y, const T* x, const acc_t<T>* stats, const acc_t<T>* gain,
                                              const acc_t<T>* bias, GroupNormShape s, int64_t count) {
@@ -118,7 +119,7 @@ __global__ void __launch_bounds__(256) apply(T* y, const T* x, const acc_t<T>* s
   store<N>(y + int64_t(e), v);
 }
 
-// sums [outer, pieces, 2, channels]: of dy and of dy (x - mean).
+// sums [outer, pieces, 2, channels] of dy and of dy (x - mean).
 template <class T>
 __global__ void __launch_bounds__(256) gradient_sums(acc_t<T>* sums, const T* dy, const T* x, const acc_t<T>* stats,
                                                      GroupNormShape s, int64_t pieces, int64_t strips) {
@@ -194,7 +195,7 @@ __global__ void __launch_bounds__(256)
   store<N>(dx + int64_t(e), v);
 }
 
-// dgain and dbias, each where it is not null: a thread for each channel adds the sums of all outer indices.
+// dgain and dbias, each if it is not null: a thread for each channel adds the sums of all outer indices.
 template <class A>
 __global__ void __launch_bounds__(256)
     add_outer(A* dgain, A* dbias, const A* sums, const A* stats, GroupNormShape s, int64_t pieces) {
@@ -210,7 +211,7 @@ __global__ void __launch_bounds__(256)
   if (dbias) dbias[c] = bias;
 }
 
-// f.operator()<N, I>(count): a thread for each of `count` packs of N, numbered by I.
+// Calls f.operator()<N, I>(count): a thread for each of `count` packs of N elements, numbered by type I.
 template <class T, class F> void visit_elements(const GroupNormShape& s, const Tensor& x, bool is_aligned, const F& f) {
   visit_index(x.numel(), [&]<class I>() {
     if (is_aligned && s.channels() % kPack<T> == 0)

@@ -1,16 +1,20 @@
-// take_rows, add_rows, gather, gather_backward, scatter: rows and elements to and from positions in tensors of i64. What check_ids
-// found to be outside is thrown later: here such a position gives zeros, and nothing is added from it.
+// take_rows, add_rows, gather, gather_backward, scatter: rows and elements to and from positions in i64 tensors. If
+// check_ids found a position outside of the tensor, the error is thrown later; here the position gives zeros, and
+// nothing is added from it.
 //
 // take_packs, gather_each: a thread for each pack of 16 bytes or element of the result, which it reads and writes.
-// add_rows: the positions of ids, sorted by id, equal ones in order, so that one thread adds what goes to an element of
-// dx, in order. Sorted by digits of 8 bits from the lowest on, two launches each:
-//   count_digits: a block for each kSlice positions, a thread for each digit: how many of them have it
-//   place_digits: likewise; a thread adds the counts before its own and writes the positions with its digit one by one
-// then find_starts: a thread for each row of dx: where its positions begin, by halving
-// and add_sorted: a thread for each pack of dx, which reads its positions and the packs there, eight in flight.
+//
+// add_rows: sorts the positions of ids by id, equal ids in order, so that one thread adds everything that goes to an
+// element of dx, in order. It sorts by digits of 8 bits from the lowest on, with two launches each:
+//   count_digits: a block for each kSlice positions, a thread for each digit, which counts the positions that have it
+//   place_digits: the same blocks; a thread adds the counts before its own and writes its digit's positions one by one
+// Then find_starts has a thread for each row of dx, which finds by binary search where its positions begin, and
+// add_sorted has a thread for each pack of dx, which reads its positions and the packs there, eight in flight.
+//
 // add_each (gather_backward): a thread for each (outer, inner), along the positions, on a dx of zeros.
-// scatter: on cleared numbers, a thread for each position, twice: find_last writes the number of the last one that goes to an element,
-// put_last stores from it. The largest of numbers is the same in whichever order they come.
+//
+// scatter: clears numbers, then has a thread for each position, twice: find_last writes the number of the last position
+// that goes to an element, put_last stores from it. The largest number is the same in any order of threads.
 #include <bit>
 
 #include "core/kernels/index.h"
@@ -49,15 +53,15 @@ __global__ void __launch_bounds__(256)
 constexpr int kDigits = 256;
 constexpr int64_t kSlice = 512;
 
-// Ids that are outside come behind all others.
+// Ids that are outside sort after all others.
 __device__ __forceinline__ int64_t sorting_key(int64_t id, int64_t length) { return inside(id, length) ? id : length; }
 
-// The digits of a slice of the positions: `order` of them, null for 0, 1, 2, ...
+// A slice of the positions `order` (null: 0, 1, 2, ...), and their digits.
 struct Slice {
   uint8_t digit[kSlice];
   int64_t at[kSlice];
 
-  // Of the calling block; all of its threads call it. Returns how many there are.
+  // Loads the calling block's slice; all of its threads call it. Returns the number of positions.
   __device__ __forceinline__ int load(const int64_t* order, const int64_t* ids, int64_t m, int64_t length, int shift) {
     const int64_t begin = blockIdx.x * kSlice;
     const int n = static_cast<int>(m - begin < kSlice ? m - begin : kSlice);
@@ -87,7 +91,7 @@ __global__ void __launch_bounds__(kDigits) place_digits(int64_t* sorted, const i
   };
   Slice& slice = shared<Slice>();
   Room& room = shared<Room>();
-  int64_t all = 0, before = 0;  // positions with the thread's digit, and those of slices before this one
+  int64_t all = 0, before = 0;  // positions with the thread's digit: in all slices, and in slices before this one
   for (int64_t b = 0; b < gridDim.x; ++b) {
     if (b == blockIdx.x) before = all;
     all += counts[b * kDigits + threadIdx.x];
@@ -99,7 +103,7 @@ __global__ void __launch_bounds__(kDigits) place_digits(int64_t* sorted, const i
     if (slice.digit[k] == threadIdx.x) sorted[before++] = slice.at[k];
 }
 
-// start[i] = how many keys are less than i, for i up to length.
+// start[i] = the number of keys less than i, for i up to length.
 __global__ void __launch_bounds__(256)
     find_starts(int64_t* start, const int64_t* sorted, const int64_t* ids, int64_t m, int64_t length) {
   const int64_t i = element();
@@ -157,9 +161,9 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-using Number = unsigned long long;  // of a position, from 1 on; 0 where there is none
+using Number = unsigned long long;  // of a position, from 1 on; 0: none
 
-// Where element e of m x inner positions goes: -1 where that is outside.
+// The destination of element e of m x inner positions; -1 if it is outside.
 __device__ __forceinline__ int64_t target(int64_t e, const int64_t* index, int64_t m, const IndexShape& s) {
   const int64_t i = index[e];
   return inside(i, s.length) ? (e / (m * s.inner) * s.length + i) * s.inner + e % s.inner : -1;

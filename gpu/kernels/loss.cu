@@ -1,11 +1,13 @@
-// cross_entropy and its gradient, both at once, cross_entropy_scale, cross_entropy_total.
+// cross_entropy and its gradient, both together, cross_entropy_scale, cross_entropy_total.
 //
 // losses_of_rows: a team (gpu/rows.cuh) for each row, in three passes: the largest logit, the sum of exponentials below
-// it, the gradient where it is wanted. A row of logits, which no cache holds, is read from memory once: it waits in
-// shared memory, where a thread finds again the packs that it brought itself, so that no barrier is needed for it; two
-// blocks of up to kKept bytes share a multiprocessor, one computes while the other reads. Longer rows are read for each
-// pass. The gradient is written over them, element by element, by the thread that read them.
-// gradient_of_rows: the last of these passes alone: reads and writes every element once, in place or not.
+// it, and the gradient if it is wanted. A row of logits is too large for caches and is read from memory once: it is
+// kept in shared memory. A thread reads only the packs there that it loaded itself, so no barrier is needed. Two blocks
+// of up to kKept bytes share a multiprocessor; one computes while the other reads. Longer rows are read again for each
+// pass. The gradient may overwrite the logits: each element is read and written by one thread.
+//
+// gradient_of_rows: only the last of these passes; reads and writes every element once, in place or not.
+//
 // count_rows, add_losses: one block, whose threads take elements in turn; sums in a fixed tree. One number is written.
 #include "core/formulas/math.h"
 #include "core/kernels/loss.h"
@@ -17,15 +19,16 @@ namespace {
 
 using kernels::CrossEntropySpec;
 
-// Bytes of a block's rows in shared memory: with what the kernel declares no more than 99 KB, which all devices have.
+// Bytes of a block's rows in shared memory: together with the kernel's own at most 99 KB, which all devices have.
 constexpr int64_t kKept = 100864;
 
-// Whether a row has a loss. One whose target is outside, which is thrown later, has none either.
+// True if a row has a loss. A row with an invalid target, an error that is thrown later, has none.
 __device__ __forceinline__ bool counts(int64_t target, const Rows& rows, const CrossEntropySpec& spec) {
   return target != spec.ignored && static_cast<uint64_t>(target) < static_cast<uint64_t>(rows.width);
 }
 
-// e^x for x <= 0, of logits of T: of bf16 by the special function unit, whose 2 ulp of f32 no bf16 shows.
+// e^x for x <= 0 and logits of T: for bf16 by the special function unit, whose error of 2 ulp of f32 does not show in
+// bf16.
 template <class T> __device__ __forceinline__ acc_t<T> exp_of(acc_t<T> x) {
   if constexpr (std::is_same_v<T, bf16>)
     return fast_exp2(x * 1.442695041f);
@@ -33,7 +36,8 @@ template <class T> __device__ __forceinline__ acc_t<T> exp_of(acc_t<T> x) {
     return exp_below(x);
 }
 
-// Calls f(i, n) for the calling thread's packs: at element i of the row, of which n are there. whole: all of them.
+// Calls f(i, n) for each pack of the calling thread: at element i of the row, with n elements. whole: all packs are
+// full.
 template <class T, bool whole, class F>
 __device__ __forceinline__ void for_parts(const Team& team, const Rows& rows, const F& f) {
   constexpr int N = kPack<T>;
@@ -43,14 +47,14 @@ __device__ __forceinline__ void for_parts(const Team& team, const Rows& rows, co
     for_packs<T, false>(team, rows, [&](int64_t i, int n, int) { f(i, n); });
 }
 
-// A row as its passes read it: from `kept`, of the block's shared memory, or, where that is null, from memory. whole: it
-// is kept, and of packs.
+// A row as its passes read it: from `kept` in the block's shared memory, or from memory if that is null. whole: it is
+// kept and has only full packs.
 template <class T, bool whole> struct Logits {
   const T* row;
   T* kept;
   bool packed;
 
-  // By each thread for its own packs.
+  // Each thread loads its own packs.
   __device__ __forceinline__ void bring(const Team& team, const Rows& rows) const {
     if (!whole && !kept) return;
     for_parts<T, whole>(team, rows, [&](int64_t i, int n) {
@@ -72,11 +76,11 @@ template <class T, bool whole> struct Logits {
   }
 };
 
-// Of a row x with the target t: m, the largest; s = ln sum exp(x - m); x_t - m; sum (x - m) where it is wanted.
+// For a row x with target t: m, the largest logit; s = ln sum exp(x - m); x_t - m; sum (x - m) if it is wanted.
 template <class A> struct Sums { A top, log_sum, at_target, rest; };
 
-// The same in every thread of the team. The sum of exponentials is taken without one that is 1 (the largest), which
-// would round off digits of the others where it has all but a little: ln(1 + rest) keeps them.
+// Every thread of the team gets the same values. The sum of exponentials leaves out one that is 1 (the largest). If
+// this one has nearly all of the sum, adding it would round off digits of the others; ln(1 + rest) keeps them.
 template <class T, bool whole>
 __device__ __forceinline__ Sums<acc_t<T>> sums_of(const Team& team, const Rows& rows, const Logits<T, whole>& logits,
                                                   int64_t target, bool spread) {
@@ -89,7 +93,7 @@ __device__ __forceinline__ Sums<acc_t<T>> sums_of(const Team& team, const Rows& 
       if (k < n) top[0] = Larger()(A(p.v[k]), top[0]);
   });
   team_reduce<Larger>(team, top, shared<TeamRoom<A, 1>>());
-  A sums[4] = {0, 0, 0, 0};  // exponentials below 1, how many are 1, x_t - m, x - m: a class at -inf would make it NaN
+  A sums[4] = {0, 0, 0, 0};  // exponentials below 1, number of ones, x_t - m, x - m (a class at -inf would make it NaN)
   for_parts<T, whole>(team, rows, [&](int64_t i, int n) {
     const auto p = logits.at(i, n);
     const int64_t at = target - i;
@@ -108,7 +112,7 @@ __device__ __forceinline__ Sums<acc_t<T>> sums_of(const Team& team, const Rows& 
   return {top[0], math::log1p(sums[0] + (sums[1] - 1)), sums[2], sums[3]};
 }
 
-// The gradient of a row of which m and s are known, times factor.
+// The gradient of a row with known m and s, times factor.
 template <class T, bool whole>
 __device__ __forceinline__ void write_gradient(T* to, const Team& team, const Rows& rows,
                                                const Logits<T, whole>& logits, int64_t target, acc_t<T> top,
@@ -133,17 +137,17 @@ template <class T> __device__ __forceinline__ void write_zeros(T* to, const Team
   for_packs<T, false>(team, rows, [&](int64_t i, int n, int) { store_part(to + i, nothing, n, rows.packed); });
 }
 
-// What a kernel over rows of logits is asked for.
+// The arguments of a kernel over rows of logits.
 template <class T> struct Asked {
   using A = acc_t<T>;
   const T* logits;
   const int64_t* targets;
-  A *losses, *stats;  // as in core/kernels/loss.h; stats: null where they are not wanted
+  A *losses, *stats;  // as in core/kernels/loss.h; stats: null if not wanted
   T* dlogits;         // null: no gradient
-  const A* g;         // of row r at g[r step]
+  const A* g;         // row r has g[r step]
   int64_t step;
   Rows rows;
-  int64_t kept;  // elements from row to row in shared memory; 0: they are read for each pass
+  int64_t kept;  // elements from row to row in shared memory; 0: rows are read again for each pass
   CrossEntropySpec spec;
 };
 
@@ -151,7 +155,7 @@ template <class T, bool whole> __global__ void __launch_bounds__(256) losses_of_
   using A = acc_t<T>;
   const Team team(a.rows);
   const int64_t r = team.number, row = r * a.rows.width;
-  if (r >= a.rows.count) return;  // a whole team
+  if (r >= a.rows.count) return;  // the whole team leaves
   const int64_t target = a.targets[r];
   if (!counts(target, a.rows, a.spec)) {
     if (team.thread == 0) a.losses[r] = 0;
@@ -177,7 +181,7 @@ template <class T, bool whole> __global__ void __launch_bounds__(256) losses_of_
 template <class T> __global__ void __launch_bounds__(256) gradient_of_rows(const Asked<T> a) {
   const Team team(a.rows);
   const int64_t r = team.number, row = r * a.rows.width;
-  if (r >= a.rows.count) return;  // a whole team
+  if (r >= a.rows.count) return;  // the whole team leaves
   const int64_t target = a.targets[r];
   if (!counts(target, a.rows, a.spec)) return write_zeros(a.dlogits + row, team, a.rows);
   write_gradient<T, false>(a.dlogits + row, team, a.rows, {a.logits + row, nullptr, a.rows.packed}, target,
@@ -211,7 +215,7 @@ __global__ void __launch_bounds__(512) add_losses(T* total, const acc_t<T>* loss
 
 namespace {
 
-// dlogits, g: undefined where there is no gradient; losses: where there is nothing else.
+// dlogits, g: undefined if there is no gradient. losses: undefined if only the gradient is wanted.
 template <class T>
 Asked<T> asked(const Tensor& losses, const Tensor& stats, const Tensor& dlogits, const Tensor& g, const Tensor& logits,
                const Tensor& target, CrossEntropySpec spec) {

@@ -1,10 +1,9 @@
-// The feed-forward half of a block: y = gelu(x W1^T + b1) W2^T + b2, and its backward, by products (libraries/blas.h)
-// and what lies between them, where the product does not do that itself.
+// The feed-forward block of a Transformer: y = gelu(x W1^T + b1) W2^T + b2, and its backward, by products
+// (libraries/blas.h) and the kernels between them, unless a product's epilogue does their work.
 //
-// mlp.activate: g = gelu(h), h left in bf16 where that is wanted; mlp.slope: dh = dg gelu'(h), and gelu(h) for
-// the gradient of W2. One thread for each 16 bytes of g, the last for what is left of them; blocks of 256. Both read and
-// write every number once: they are as fast as the memory is. Results may lie over what they come from, element by
-// element.
+// mlp.activate: g = gelu(h), and h in bf16 if that is wanted. mlp.slope: dh = dg gelu'(h), and gelu(h) for the gradient
+// of W2. One thread for each 16 bytes of g, the last one for the rest; blocks of 256. Both read and write every number
+// once and are bound by memory. Results may overwrite their inputs, element by element.
 #include "core/formulas/math/gelu.h"
 #include "core/kernels/mlp.h"
 #include "gpu/block.cuh"
@@ -17,7 +16,7 @@
 namespace isonorm::gpu {
 namespace {
 
-// Both kernels, for N neighbours from i on.
+// Both kernels, for N neighbouring elements from i on.
 template <class Form, int N, class T, class H> struct Neighbours {
   using A = acc_t<T>;
 
@@ -65,9 +64,9 @@ __global__ void __launch_bounds__(256) slope(T* dh, T* activated, const T* dg, c
   for (int64_t k = i; k < i + N && k < n; ++k) Neighbours<Form, 1, T, H>::slope(dh, activated, dg, h, k);
 }
 
-// x [rows, k] times w [k, n] or, turned, the transpose of w [n, k].
+// x [rows, k] times w [k, n] or, if turned, times the transpose of w [n, k].
 Product by_rows(DType dtype, int64_t rows, int64_t n, int64_t k, bool turned, bool bias) {
-  Product p;  // field by field: nvcc 13.0 dies of a list with names
+  Product p;  // field by field: nvcc 13.0 crashes on designated initializers
   p.m = rows;
   p.n = n;
   p.k = k;
@@ -80,14 +79,14 @@ Product by_rows(DType dtype, int64_t rows, int64_t n, int64_t k, bool turned, bo
 
 template <class T, class H>
 void activate_all(const Stream& stream, T* g, const T* h, H* kept, int64_t n, bool tanh_form) {
-  launch("mlp.activate", tanh_form ? &activate<math::TanhGelu, T, H> : &activate<math::ErfGelu, T, H>, one_each(ceil_div(n, kPack<T>)),
-         stream, g, h, kept, n, aligned(g, h, kept));
+  launch("mlp.activate", tanh_form ? &activate<math::TanhGelu, T, H> : &activate<math::ErfGelu, T, H>,
+         one_each(ceil_div(n, kPack<T>)), stream, g, h, kept, n, aligned(g, h, kept));
 }
 
 template <class T, class H>
 void slope_all(const Stream& stream, T* dh, T* g, const T* dg, const H* h, int64_t n, bool tanh_form) {
-  launch("mlp.slope", tanh_form ? &slope<math::TanhGelu, T, H> : &slope<math::ErfGelu, T, H>, one_each(ceil_div(n, kPack<T>)), stream, dh,
-         g, dg, h, n, aligned(dh, g, dg, h));
+  launch("mlp.slope", tanh_form ? &slope<math::TanhGelu, T, H> : &slope<math::ErfGelu, T, H>,
+         one_each(ceil_div(n, kPack<T>)), stream, dh, g, dg, h, n, aligned(dh, g, dg, h));
 }
 
 template <class T>

@@ -1,9 +1,9 @@
 // norm_forward: normalization of rows, with the residual addition before it.
 //
-// A team (gpu/rows.cuh) for each row. Reads x (and branch) once, writes y (and their sum) and two statistics: rows that
-// fit stay in registers between the passes, wider or odd ones are read again, from cache. Bandwidth is all there is: up
-// to four loads of 16 bytes in flight per thread, and no barrier where a warp has the row. Of f32 and bf16 together all
-// is computed in f32, and what is of bf16 comes and goes by 8 bytes.
+// A team (gpu/rows.cuh) for each row. Reads x (and branch) once, writes y (and their sum) and two statistics. Rows that
+// fit stay in registers between the passes; wider or unaligned rows are read again, from cache. Only bandwidth matters:
+// up to four loads of 16 bytes in flight per thread, and no barrier if a warp has the row. Mixtures of f32 and bf16 are
+// computed in f32, and bf16 is loaded and stored by 8 bytes.
 #include <cmath>
 
 #include "core/kernels/norm.h"
@@ -12,7 +12,7 @@
 namespace isonorm::gpu {
 namespace {
 
-// Null pointers stand for what is absent.
+// Null pointers: absent tensors.
 template <class T> struct Forward {
   using A = acc_t<T>;
   Rows rows;
@@ -29,7 +29,7 @@ template <NormKind K, bool held, class T> __global__ void __launch_bounds__(256,
   using P = Pack<T, N>;
   const Team team(a.rows);
   const int64_t r = team.number, row = r * a.rows.width;
-  if (r >= a.rows.count) return;  // a whole team
+  if (r >= a.rows.count) return;  // the whole team leaves
   const bool packed = held || a.rows.packed;
   const auto read = [&](int64_t i, int n) {  // x, or x + branch as it is stored
     P p = load_part(a.x, row + i, n, packed);
@@ -41,11 +41,11 @@ template <NormKind K, bool held, class T> __global__ void __launch_bounds__(256,
   };
   RowPacks<T, held> mine;
   mine.bring(team, a.rows, read);
-  A sums[2] = {0, 0};  // of the elements, of their squares
+  A sums[2] = {0, 0};  // of the elements; of their squares
   for_packs<T, held>(team, a.rows, [&](int64_t i, int n, int slot) {
     const P p = mine.at(i, n, slot, read);
     for (int k = 0; k < N; ++k) {
-      const A v(p.v[k]);  // 0 behind the row's end
+      const A v(p.v[k]);  // 0 after the row's end
       if constexpr (K != NormKind::rms) sums[0] += v;
       if constexpr (K != NormKind::layer) {
         const A counted = K == NormKind::crms || i + k < a.entries ? v : A(0);

@@ -1,7 +1,7 @@
 // norm_backward: the gradients of rows, gain and bias.
 //
 // With x^ = (x - shift) / r a row's gradient is, for all kinds (h = gain dy; the sums run over the row):
-//   dx = (u - mean(u) [layer only]) / r,   u = h - (x^ + c) S / divisor,   S = sum(h x^),   c = sum(x^) for crms, else 0.
+//   dx = (u - mean(u) [layer only]) / r,  u = h - (x^ + c) S / divisor,  S = sum(h x^),  c = sum(x^) for crms, else 0.
 // core/cpu/norm.cpp says why it is not mean(h).
 //
 // backward_rows: a team (gpu/rows.cuh) for each row. If the row fits into registers, reads dy and x (and dsum) once; if
@@ -26,7 +26,7 @@ template <class T> struct Backward {
   using A = acc_t<T>;
   Rows rows;
   Target<T> dx, dbranch;
-  A* partial;  // [one for a block where rows are held, else for a team; 2, width]: sums for gain and bias
+  A* partial;  // [one for a block if rows are held, else for a team; 2, width]: sums for gain and bias
   Source<T> dy, dsum, x, gain;
   const A* stats;
   bool normalized;
@@ -39,7 +39,7 @@ template <class T, bool held> struct ColumnSums {
   using A = acc_t<T>;
   static constexpr int N = kPack<T>;
   A v[held ? 2 * kHeld * N : 1];
-  A* to;  // of the team; where they are not held
+  A* to;  // the team's row of a.partial; used if the sums are not held
 
   __device__ __forceinline__ ColumnSums(const Team& team, const Backward<T>& a) {
     to = a.partial + team.number * 2 * a.rows.width;
@@ -62,7 +62,7 @@ template <class T, bool held> struct ColumnSums {
       }
     }
   }
-  // The block's row of a.partial; all of its threads call it.
+  // Writes the block's row of a.partial; all of its threads call it.
   __device__ __forceinline__ void finish(const Team& team, const Backward<T>& a) const {
     if constexpr (held) {
       struct Room {
@@ -113,11 +113,11 @@ __global__ void __launch_bounds__(256, 1) backward_rows(const Backward<T> a) {
     RowPacks<T, held> xs, dys, dsums;
     xs.bring(team, a.rows, read_x);
     dys.bring(team, a.rows, read_dy);
-    if (a.dsum) dsums.bring(team, a.rows, read_dsum);  // its bytes come while the sums are taken
+    if (a.dsum) dsums.bring(team, a.rows, read_dsum);  // loaded while the sums are computed
     const A given = a.stats[2 * r], inverse_root = a.stats[2 * r + 1];
     const A shift = K == NormKind::layer && !a.normalized ? given : A(0), scale = a.normalized ? A(1) : inverse_root;
     const A c = K == NormKind::crms ? given * inverse_root : A(0);
-    // x^ and h of a pack; h is 0 behind the row's end.
+    // x^ and h of a pack; h is 0 after the row's end.
     const auto prepare = [&](int64_t i, int n, int slot, A(&x)[N], A(&h)[N]) {
       const P px = xs.at(i, n, slot, read_x), pd = dys.at(i, n, slot, read_dy);
       for (int k = 0; k < N; ++k) {
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(256, 1) backward_rows(const Backward<T> a) {
       for (int k = 0; k < N; ++k) h[k] *= A(gain.v[k]);
     };
     constexpr int kSums = K == NormKind::layer ? 3 : 1;
-    A sums[kSums] = {};  // of h x^; for layer, of h and of x^
+    A sums[kSums] = {};  // of h x^; for layer also of h and of x^
     for_packs<T, held>(team, a.rows, [&](int64_t i, int n, int slot) {
       A x[N], h[N];
       prepare(i, n, slot, x, h);
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(256, 1) backward_rows(const Backward<T> a) {
       A x[N], h[N];
       prepare(i, n, slot, x, h);
       weigh(i, n, h);
-      // The partial mean square does not see the entries behind the first ones.
+      // The partial mean square does not see the entries after the leading ones.
       for (int k = 0; k < N; ++k) {
         const A inside = std::fma(-(x[k] + c), slope, h[k]) - mean;
         h[k] = (K != NormKind::rms || i + k < a.entries ? inside : h[k]) * inverse_root;
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(512)
 }  // namespace
 
 void norm_backward(const NormSpec& spec, const kernels::NormGradients& out, const kernels::NormSaved& in) {
-  constexpr int64_t kTeams = 2048;  // that take all rows in turn where columns are summed, fewer of several warps
+  constexpr int64_t kTeams = 2048;  // for all rows if columns are summed; fewer if teams have several warps
   const int64_t width = in.x.size(-1);
   if (width == 0) return;
   const DType dtype = dtype_of_rows({&in.dy, &in.dsum, &in.x, &in.gain, &out.dx, &out.dbranch, &out.dgain, &out.dbias});
@@ -216,7 +216,7 @@ void norm_backward(const NormSpec& spec, const kernels::NormGradients& out, cons
     const Rows rows = rows_of<T>(in.x, dy.rows, dsum.rows, x.rows, gain.rows, dx.rows, dbranch.rows);
     const int64_t most = affine ? kTeams / (rows.warps * rows.teams()) : int64_t{1} << 40;
     const int64_t blocks = std::min(ceil_div(rows.count, rows.teams()), most);
-    const int teams = rows.held ? 1 : rows.teams();  // rows of `partial` that a block has
+    const int teams = rows.held ? 1 : rows.teams();  // rows of `partial` for a block
     const Stream& stream = stream_of(in.x);
     const Scratch partial(in.x.device(), affine ? blocks * teams * 2 * width * static_cast<int64_t>(sizeof(A)) : 0);
     const Backward<T> a{rows,

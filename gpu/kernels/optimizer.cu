@@ -1,14 +1,14 @@
-// Steps of optimizers and what is done to all gradients at once: update, sum_squares, scale, clamp.
+// Steps of optimizers, and operations on all gradients at once: update, sum_squares, scale, clamp.
 //
-// A launch goes over a table of tensors of one dtype (gpu/table.cuh); of updates, all by one rule. Where all tensors of an
-// item begin at multiples of 16 bytes, a thread moves 16 bytes at a time (the bandwidth of memory is all there is), else
-// and at the end element by element.
+// A launch processes a table of tensors of one dtype (gpu/table.cuh); updates in a table have one rule. If all tensors
+// of an item begin at multiples of 16 bytes, a thread moves 16 bytes at a time (only memory bandwidth matters);
+// otherwise, and at the end, it works element by element.
 //
-// update.steps: reads gradient, parameter and state once, writes state and parameter; an element is its thread's alone,
-//   so a result may lie over an input. Rules: core/formulas/update_rules.h.
+// update.steps: reads gradient, parameter and state once, writes state and parameter. An element belongs to one thread,
+//   so a result may overwrite an input. Rules: core/formulas/update_rules.h.
 // scale.each, clamp.each: read and write each element once.
 // sum_squares.pieces: reads each element once and writes the sum of a piece, in f64; sum_squares.totals: a block for
-//   each tensor adds those of its pieces. Both orders depend on the tensors' sizes alone.
+//   each tensor adds the sums of its pieces. Both orders depend only on the tensors' sizes.
 #include "core/kernels/optimizer.h"
 #include "gpu/memory.h"
 #include "gpu/slots.h"
@@ -18,7 +18,7 @@
 namespace isonorm::gpu {
 namespace {
 
-// What changes from step to step. As bytes it is what a graph reads anew (gpu/steps/capture.h).
+// The numbers that change from step to step. A graph reads their bytes again in every replay (gpu/steps/capture.h).
 template <class Rule> struct Numbers {
   double gradient_scale, l2, keep;
   Rule rule;
@@ -26,12 +26,12 @@ template <class Rule> struct Numbers {
 
 template <class T, class Rule> struct Step {
   const T* gradient;
-  T* parameter;  // not written where the rule does not
+  T* parameter;  // written only if the rule writes it
   acc_t<T>* state[3];
   int64_t count;
   bool packs;
   Numbers<Rule> numbers;
-  const Numbers<Rule>* instead;  // of `numbers`, in device memory; null: none
+  const Numbers<Rule>* instead;  // replaces `numbers`, in device memory; null: it does not
   const double *factor, *trust;  // as in kernels::Update; null: 1
 };
 
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(kTableThreads) add_pieces(const Table<Total> t
   if (threadIdx.x == 0) *t.to = sum;
 }
 
-// Where the run of tensors that `same` as the one at `begin` ends.
+// The end of the run of items that are `same` as the item at `begin`.
 template <class Item, class Same> size_t end_of_run(std::span<const Item> items, size_t begin, const Same& same) {
   size_t end = begin + 1;
   while (end < items.size() && same(items[begin], items[end])) ++end;

@@ -1,14 +1,16 @@
-// arg_max, topk, search_sorted: positions by the order of values. NaN is the largest of all, of equal values the
-// earlier comes first.
+// arg_max, topk, search_sorted: positions by the order of values. NaN is the largest; of equal values the earlier comes
+// first.
 //
-// arg_max_each: a thread for each of outer x inner results: where `length` is short, or where neighbouring threads read
+// arg_max_each: a thread for each of outer x inner results, if `length` is short or if neighbouring threads read
 // neighbouring elements. arg_max_rows (inner 1): a block for each row. Both read every element once.
+//
 // topk_sort (rows of at most kSorted): a block sorts all positions of a row in shared memory (bitonic) and writes the
-// first k. topk_choose (k up to kChosen): a block for each row finds one result after the other, each the best of those
-// behind the last one: k passes over the row, from cache, and no memory of its own. merge_places: the same network as
-// topk_sort's on places in global memory, a launch for each of its steps, a thread for each exchange; first_places
-// writes the first k.
-// search_sorted: a thread for each result, by halving.
+// first k. topk_choose (k up to kChosen): a block for each row finds one result after the other, each the best element
+// that comes after the previous result. This takes k passes over the row, from cache, and no extra memory.
+// merge_places: topk_sort's network on places in global memory, with a launch for each of its steps and a thread for
+// each exchange; first_places writes the first k.
+//
+// search_sorted: a thread for each result, by binary search.
 #include <bit>
 
 #include "core/kernels/index.h"
@@ -26,7 +28,7 @@ constexpr int64_t kShort = 64;
 constexpr int kSorted = 1024;
 constexpr int64_t kChosen = 64;
 
-// A value and its position; of equal ones the earlier is better, and NaN is best of all.
+// A value and its position. The earlier of equal values is better; NaN is better than any number.
 template <class A> struct Placed {
   A value;
   int64_t at;
@@ -49,7 +51,7 @@ template <class T> __global__ void __launch_bounds__(256) arg_max_each(int64_t* 
   index[e] = best.at;
 }
 
-// The best of all threads, the same in each. Who has none says so by a place from n on.
+// The best value of the block, the same in each thread. A thread without a value passes a position of at least n.
 template <class A> __device__ __forceinline__ Placed<A> best_of_block(Placed<A> best, int64_t n) {
   struct Room {
     Placed<A> v[8];
@@ -66,7 +68,7 @@ template <class A> __device__ __forceinline__ Placed<A> best_of_block(Placed<A> 
     const A value = __shfl_xor_sync(~0u, best.value, by);
     join({value, __shfl_xor_sync(~0u, best.at, by)});
   }
-  __syncthreads();  // the last result has been read
+  __syncthreads();  // the previous result has been read
   if (lane() == 0) room.v[warp()] = best;
   __syncthreads();
   best = room.v[0];
@@ -97,7 +99,7 @@ __global__ void __launch_bounds__(256) topk_sort(int64_t* index, const T* x, int
   };
   Room& room = shared<Room>();
   const T* p = x + int64_t{blockIdx.x} * n;
-  // Places behind the row's end are last in any order.
+  // Places after the row's end are last in any order.
   for (int i = static_cast<int>(threadIdx.x); i < room_size; i += 256) {
     room.value[i] = i < n ? A(p[i]) : A(0);
     room.at[i] = i;
@@ -144,7 +146,8 @@ __global__ void __launch_bounds__(256) topk_choose(int64_t* index, const T* x, i
   }
 }
 
-// One step of bitonic sorting on rows of room_size places, a power of 2; those behind the row's end are last in any order.
+// One step of bitonic sorting on rows of room_size places, a power of 2. Places after the row's end are last in any
+// order.
 template <class T>
 __global__ void __launch_bounds__(256) merge_places(int64_t* places, const T* x, int64_t n, int64_t room_size,
                                                     int64_t exchanges, int64_t size, int64_t by) {
@@ -170,7 +173,7 @@ __global__ void __launch_bounds__(256)
   const int64_t e = element();
   if (e >= results) return;
   const double *row = sorted + e / count * n, value = values[e];
-  // The first place from which on `past` holds.
+  // The first place from which `past` holds.
   const auto first = [&](const auto& past) {
     int64_t low = 0, high = n;
     while (low < high) {

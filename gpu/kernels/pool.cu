@@ -1,7 +1,8 @@
 // max_pool2d, avg_pool2d and their gradients. Images [images, height, width, channels].
 //
 // A thread has one element of a result, neighbouring threads neighbouring channels. Forward it reads the window of an
-// output; backward the outputs whose windows see a pixel, so no two threads write to one place and sums have one order.
+// output; backward it reads the outputs whose windows see a pixel, so no two threads write to one place and sums have a
+// fixed order.
 #include "core/kernels/pool.h"
 
 #include <limits>
@@ -49,8 +50,8 @@ __global__ void __launch_bounds__(256) mean_of_windows(T* y, const T* x, WindowS
   y[e] = T(sum / A(s.counted(w.y, w.x)));
 }
 
-// dx = the sum of dy over the windows that see a pixel: of those alone where `place` says that it is the largest, or,
-// without, each divided by how many of its places count.
+// dx = the sum of dy over the windows that see a pixel. With `place`, only windows whose largest element is this pixel
+// count; without, each dy is divided by the number of places in its window that count.
 template <class T, class I>
 __global__ void __launch_bounds__(256)
     pool_gradient(T* dx, const T* dy, const uint8_t* place, WindowShape s, int64_t count) {

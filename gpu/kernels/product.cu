@@ -1,15 +1,17 @@
 // Products of matrices in f32 and f64, out [m, n] = a [m, k] b [k, n] + bias, of any strides, and sums of columns.
 //
-// product.numbers: a block of 256 threads for each tile of 64 x 64 or, in f32, 128 x 128 of the result, each thread for
-// 4 x 4 or 8 x 8 of its numbers. The block reads a and b in slabs of 16 of the depth, each number of a slab once,
-// neighbours by neighbouring threads in the direction in which the operand is contiguous, into one of two places of
-// shared memory, while it multiplies what the other holds: one barrier a slab. A thread reads its rows and columns there
-// by packs of 16 bytes. The large tiles, which read each operand half as often, are taken where they give work to a
-// whole device; every sum is taken in the order of k either way, so its bits do not depend on that. Tiles beside each
-// other are neighbouring blocks, so that they find a in the cache.
-// product.columns: sums of the columns of [rows, columns] in pieces of kPiece rows, by blocks of 8 warps: a lane reads
-// 16 bytes of every eighth row, one number where rows are no multiple of that, and the first warp adds the eight sums in
-// order. Then the pieces' sums, [pieces, columns], by the same kernel as one piece. What a lane reads changes no order.
+// product.numbers: a block of 256 threads for each tile of the result, 64 x 64 or, in f32, 128 x 128; each thread has 4
+// x 4 or 8 x 8 of its numbers. The block reads a and b in slabs of 16 of the depth, each number of a slab once, with
+// neighbouring threads along the contiguous direction of the operand. Shared memory has two buffers: the block fills
+// one while it multiplies the other, with one barrier a slab. A thread reads its rows and columns there by packs of 16
+// bytes. Large tiles read each operand half as often; they are used if they give work to a whole device. Every sum is
+// in the order of k either way, so its bits do not depend on the tile. Neighbouring tiles are neighbouring blocks, so
+// that they find a in the cache.
+//
+// product.columns: sums of the columns of [rows, columns] in pieces of kPiece rows, by blocks of 8 warps. A lane reads
+// 16 bytes of every eighth row, or one number if rows are not a multiple of that, and the first warp adds the eight
+// sums in order. Then the same kernel adds the pieces' sums, [pieces, columns], as one piece. The width of a lane's
+// loads does not change the order.
 #include "gpu/launch.h"
 #include "gpu/memory.h"
 #include "gpu/slots.h"
@@ -26,8 +28,8 @@ template <class T, int kPer> struct Slabs {
   alignas(16) T a[2][kSlab][kTile + kPack<T>], b[2][kSlab][kTile + kPack<T>];
 };
 
-// The part of an operand's slabs that a thread brings: kPer numbers, held in registers between the tensor and shared
-// memory, 0 beyond the operand's end.
+// The part of an operand's slabs that a thread loads: kPer numbers, held in registers between the tensor and shared
+// memory; 0 beyond the operand's end.
 template <class T, int kPer> class Part {
   static constexpr int kTile = 16 * kPer, kRows = kThreads / kSlab, kDepths = kThreads / kTile;
 
@@ -39,7 +41,7 @@ template <class T, int kPer> class Part {
     left_ = s.count - first;
     from_ = p + (first + along_) * s.along + depth_ * s.deep;
   }
-  // depth: what is left of it from the slab on.
+  // depth: the depth that is left, from the slab on.
   __device__ __forceinline__ void read(int64_t depth) {
 #pragma unroll
     for (int i = 0; i < kPer; ++i) {
@@ -78,7 +80,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   for (int64_t p = 0, place = 0; p < tiles.k; p += kSlab, place ^= 1) {
     left.write(slabs.a[place]);
     right.write(slabs.b[place]);
-    __syncthreads();  // and all have read the other place
+    __syncthreads();  // and all have read the other buffer
     left.read(tiles.k - p - kSlab);
     right.read(tiles.k - p - kSlab);
 #pragma unroll
@@ -149,7 +151,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   };
   int64_t r = piece * length + warp();
   if (column < columns) {
-    for (; r + 3 * kWarps < end; r += 4 * kWarps) add_rows.template operator()<4>(r);  // loads of four under way
+    for (; r + 3 * kWarps < end; r += 4 * kWarps) add_rows.template operator()<4>(r);  // loads of four in flight
     for (; r < end; r += kWarps) add_rows.template operator()<1>(r);
   }
 #pragma unroll
@@ -171,7 +173,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   }
 }
 
-// Of pieces of `length` rows each.
+// Sums the columns in pieces of `length` rows each.
 template <class T, class U>
 void sum_columns(U* to, const T* x, int64_t rows, int64_t wide, int64_t length, bool add, const Stream& stream) {
   const bool packs = wide % kPack<T> == 0 && aligned(to, x);

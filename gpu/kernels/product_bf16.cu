@@ -1,12 +1,13 @@
-// Products of matrices in bf16 by tensor cores, accumulated in f32: out [m, n] of bf16 or f32 = a [m, k] b [k, n] + bias,
-// of any strides.
+// Products of matrices in bf16 by tensor cores, accumulated in f32: out [m, n] of bf16 or f32 = a [m, k] b [k, n] +
+// bias, of any strides.
 //
-// product.bf16: a block for each tile of 64 x 64 (4 warps) or 128 x 128 (8 warps) of the result; a warp has 32 columns of
-// half of its rows. The depth goes in slabs of 64, of which two are on their way (cp.async) while a third is multiplied:
-// one barrier a slab. In shared memory an operand lies as in the tensor, rows of depth or depth of rows, and is turned by
-// the load of a fragment; the chunks of 16 bytes are exchanged within each eight rows, so that the eight of a load lie
-// in different banks. Where an operand does not begin or end at multiples of 16 bytes, its chunks are put together from
-// single elements. The tile's size does not change the order of a sum: 16 of the depth after 16.
+// product.bf16: a block for each tile of the result, 64 x 64 (4 warps) or 128 x 128 (8 warps); a warp has 32 columns of
+// half of its rows. The depth is processed in slabs of 64: two are being copied (cp.async) while a third is multiplied,
+// with one barrier a slab. In shared memory an operand has the order of the tensor, rows of depth or depth of rows; the
+// load of a fragment transposes it if necessary. The chunks of 16 bytes are permuted within each eight rows, so that
+// the eight chunks of a load are in different banks. If an operand does not begin or end at multiples of 16 bytes, its
+// chunks are put together from single elements. The tile's size does not change the order of a sum: 16 of the depth
+// after 16.
 #include "gpu/launch.h"
 #include "gpu/rows.cuh"
 #include "gpu/slots.h"
@@ -23,8 +24,8 @@ template <int kTile> struct Slab {
   Chunks a, b;
 };
 
-// One operand of a block's tile, slab after slab. kByDepth: its lines are its rows (of b: columns), chunks of neighbours
-// in the depth; else they are of one depth each.
+// One operand of a block's tile, slab after slab. kByDepth: its lines are its rows (b: columns), with chunks of
+// neighbours along the depth. Else each line has one depth, with chunks of neighbouring rows (b: columns).
 template <int kTile, bool kByDepth> class Panel {
  public:
   using Chunks = typename Slab<kTile>::Chunks;
@@ -40,12 +41,12 @@ template <int kTile, bool kByDepth> class Panel {
     index_ = index(line, chunk);
   }
 
-  // Begins to copy the next slab, zeros where there is nothing.
+  // Begins to copy the next slab; zeros beyond the operand's end.
   __device__ __forceinline__ void copy(Chunks& to) {
     if (packs_) {
 #pragma unroll
       for (int i = 0; i < kEach; ++i)
-        copy_async(&to[index_ + i * kThreads], from_ + i * step_, there(i) > 0);  // else nothing is read
+        copy_async(&to[index_ + i * kThreads], from_ + i * step_, there(i) > 0);  // otherwise nothing is read
     } else {
 #pragma unroll 1
       for (int i = 0; i < kEach; ++i) {
@@ -60,8 +61,8 @@ template <int kTile, bool kByDepth> class Panel {
     depth_ -= kSlab;
   }
 
-  // 16 rows from row + 16 i on, row a multiple of a warp's, and 16 of the depth from 16 d on, as the left operand. What
-  // i and d add to a chunk's number has bits of its own: it is one exclusive or with a constant.
+  // The left operand: 16 rows from row + 16 i on (row is a multiple of a warp's rows), and 16 of the depth from 16 d
+  // on. i and d change separate bits of a chunk's index, so they enter by an exclusive or with a constant.
   __device__ __forceinline__ Quad left(Chunks& t, int row, int i, int d) const {
     if constexpr (kByDepth)
       return load_matrices(&t[(index(row + lane() % 16, lane() / 16) ^ 2 * d) + 16 * i * kWide]);
@@ -69,7 +70,7 @@ template <int kTile, bool kByDepth> class Panel {
       return load_transposed(
           &t[(index(lane() / 16 * 8 + lane() % 8, row / 8 + lane() / 8 % 2) ^ 2 * i) + 16 * d * kWide]);
   }
-  // 16 columns from column + 16 j on, as two right operands.
+  // Two right operands: 16 columns from column + 16 j on.
   __device__ __forceinline__ Quad right(Chunks& t, int column, int j, int d) const {
     if constexpr (kByDepth)
       return load_matrices(&t[(index(column + lane() / 16 * 8 + lane() % 8, lane() / 8 % 2) ^ 2 * d) + 16 * j * kWide]);
@@ -79,20 +80,20 @@ template <int kTile, bool kByDepth> class Panel {
 
  private:
   static constexpr int kThreads = 2 * kTile, kWide = (kByDepth ? kSlab : kTile) / kChunk;  // chunks of a line
-  static constexpr int kLines = kThreads / kWide;                  // that all threads copy at a time
+  static constexpr int kLines = kThreads / kWide;                  // lines that all threads copy at a time
   static constexpr int kEach = kTile * kSlab / kChunk / kThreads;  // chunks that a thread copies
-  static_assert(kLines % 8 == 0);  // so that all chunks of a thread stand at one place among eight
+  static_assert(kLines % 8 == 0);  // so that all chunks of a thread have the same place among eight
 
-  // Where a chunk lies in shared memory.
+  // The index of a chunk in shared memory.
   static __device__ __forceinline__ int index(int line, int chunk) { return line * kWide + (chunk ^ line % 8); }
-  // Elements of the thread's chunk i, and behind it in its line.
+  // The number of elements from the thread's chunk i to the end of its line; 0 if there is no such line.
   __device__ __forceinline__ int64_t there(int i) const {
     return (kByDepth ? along_ : depth_) > i * kLines ? kByDepth ? depth_ : along_ : 0;
   }
 
   const bf16* from_;       // the thread's first chunk of the next slab
   int64_t step_, slab_;    // from chunk to chunk, from slab to slab
-  int64_t along_, depth_;  // what is left from there on
+  int64_t along_, depth_;  // rows (b: columns) and depth that are left from there on
   int index_;
   bool packs_;
 };
@@ -100,7 +101,7 @@ template <int kTile, bool kByDepth> class Panel {
 template <int kTile, bool kLeft, bool kRight, class U>
 __global__ void __launch_bounds__(2 * kTile, kTile == 128 ? 2 : 3)
     multiply(U* out, const bf16* a, const bf16* b, const bf16* bias, const Tiles tiles, bool pairs) {
-  constexpr int kRows = kTile / 32;  // a warp's, by 16
+  constexpr int kRows = kTile / 32;  // a warp's rows, in units of 16
   auto* const slabs = dynamic_shared<Slab<kTile>>();
   const Tile tile(tiles, kTile);
   Panel<kTile, kLeft> left(a + tile.a, tiles.a, tile.row, tiles.k);
@@ -118,7 +119,7 @@ __global__ void __launch_bounds__(2 * kTile, kTile == 128 ? 2 : 3)
   for (int s = 0; s < kStages - 1; ++s) copy(s);
   for (int s = 0; s < count; ++s) {
     wait_copies<kStages - 2>();
-    __syncthreads();  // the slab is there for all, and all are done with the one before
+    __syncthreads();  // the slab has arrived, and all are done with the previous one
     copy(s + kStages - 1);
     Slab<kTile>& slab = slabs[s % kStages];
 #pragma unroll
@@ -144,7 +145,7 @@ __global__ void __launch_bounds__(2 * kTile, kTile == 128 ? 2 : 3)
                         tile.column + column + 8 * j + 2 * (lane() % 4), &sums[i][j][2 * h], bias, pairs);
 }
 
-// Whether chunks of the operand, from multiples of 8 on, lie at multiples of 16 bytes and none is cut by the end.
+// True if the operand's chunks, from multiples of 8 on, lie at multiples of 16 bytes and none is cut by the end.
 bool has_packs(const void* p, const Side& s, int64_t depth, const Batch& batch, const int64_t* strides) {
   bool packs =
       aligned(p) && (s.deep == 1 ? s.along : s.deep) % kChunk == 0 && (s.deep == 1 ? depth : s.count) % kChunk == 0;

@@ -1,16 +1,19 @@
 // Random fills (uniform, normal, exponential, bernoulli, random_integers, truncated_normal, random_permutation) and
-// dropout, with the bits of the CPU's: the formulas are those of core/formulas/distributions.h, and this file is
+// dropout, with the same bits as on the CPU: the formulas are in core/formulas/distributions.h, and this file is
 // compiled without contraction.
 //
-// draw_blocks: of each run of 128 elements, 64 Philox blocks serve the first 64 with their lower bits and the others
-// with their upper ones (philox_place). A thread computes neighbouring blocks, as many as values of the dtype fit 16
-// bytes (8 at most), and stores its two rows of neighbours, 64 elements apart. Blocks of 256 threads. Writes every
-// element once.
-// drop_blocks: the same with blocks of four parts: four rows of neighbours, 64 elements apart. Reads and writes every
-// element once; there is no mask in memory.
-// truncated_elements: a thread for each element, which draws until it hits: 1000 times on average at the worst that
-// the op allows.
-// random_permutation goes from swap to swap: it is made on the host and copied.
+// draw_blocks: in each run of 128 elements, 64 Philox blocks serve the first 64 elements with their lower bits and the
+// others with their upper bits (philox_place). A thread computes neighbouring Philox blocks, as many as values of the
+// dtype fit into 16 bytes (8 at most), and stores its two rows of neighbours, 64 elements apart. Blocks of 256 threads.
+// Writes every element once.
+//
+// drop_blocks: the same with Philox blocks of four parts: four rows of neighbours, 64 elements apart. Reads and writes
+// every element once; there is no mask in memory.
+//
+// truncated_elements: a thread for each element, which draws until it hits: 1000 times on average in the worst case
+// that the op allows.
+//
+// random_permutation is sequential (swap by swap): the host computes it and copies it.
 #include "core/formulas/distributions.h"
 #include "core/kernels/random.h"
 #include "gpu/block.cuh"
@@ -26,7 +29,7 @@ namespace {
 constexpr int64_t kRun = kPhiloxLanes;
 template <class T> inline constexpr int kNeighbours = kPack<T> < 8 ? kPack<T> : 8;
 
-// The elements at `first` and the N - 1 after it that are below n.
+// Stores the elements from `first` to first + N - 1 that are below n.
 template <int N, class T>
 __device__ __forceinline__ void put(T* out, int64_t n, int64_t first, const Pack<T, N>& v, bool packs) {
   if (packs && first + N <= n) return store<N>(out + first, v);
@@ -42,7 +45,8 @@ template <int N, class T> __device__ __forceinline__ Pack<T, N> get(const T* x, 
   return v;
 }
 
-// Where numbers are drawn from. In a graph `base` is where it begins in this replay, and `state` how far behind.
+// The generator's state for a kernel. In a graph, `base` is the state at the beginning of this replay, and `state` is
+// relative to it.
 struct Draws {
   Generator state;
   const Generator* base;  // null: none
@@ -53,7 +57,7 @@ struct Draws {
   }
 };
 
-// Both values of a block, of which each has 64 bits of its own.
+// Both values of a block, from 64 bits each.
 template <class F> struct Each {
   F draw;
   template <class T> __device__ __forceinline__ void operator()(const PhiloxBlock& b, T& v0, T& v1) const {
@@ -110,7 +114,7 @@ __global__ void __launch_bounds__(256) truncated_elements(T* out, int64_t n, Dra
   if (e < n) out[e] = draw(draws.from(), e);
 }
 
-// Threads that have the blocks of n elements, of which a block serves `parts`.
+// The threads for n elements, if a Philox block serves `parts` elements.
 template <class T> Shape threads_for(int64_t n, int parts) {
   return one_each(ceil_div(static_cast<int64_t>(philox_blocks(n, parts)), kNeighbours<T>));
 }

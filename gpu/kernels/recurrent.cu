@@ -1,9 +1,9 @@
 // gru_step, gru_step_backward, lstm_step, lstm_step_backward: gates and state of a recurrent layer's step, by the
-// formulas of core/formulas/recurrent.h in the accumulation type. Everything [batch, some hidden], f32, f64 or bf16;
-// the rows of a and u may lie apart.
+// formulas of core/formulas/recurrent.h in the accumulation type. Tensors are [batch, a multiple of hidden], f32, f64
+// or bf16; the rows of a and u may have gaps between them.
 //
-// A thread for each entry of the state, in blocks of 256: what a warp reads of a gate are neighbours. No packs of 16
-// bytes: a step has a few thousand entries and waits for its launch, not for memory. Reads every operand once and
+// A thread for each entry of the state, in blocks of 256, so that a warp reads neighbouring entries of a gate. No packs
+// of 16 bytes: a step has a few thousand entries and waits for its launch, not for memory. Reads every operand once and
 // writes every result once.
 #include "core/kernels/recurrent.h"
 
@@ -17,12 +17,12 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Where a thread's entry of a [batch, n] state lies.
+// The place of a thread's entry in a [batch, n] state.
 struct Entry {
   int64_t row, j, at;
   bool inside;
 
-  // In rows of gates, the entry of the first gate; `width` from row to row.
+  // The entry's offset in rows of gates, for the first gate; `width` from row to row.
   __device__ __forceinline__ int64_t in_rows_of(int64_t width) const { return row * width + j; }
   __device__ __forceinline__ Entry(int64_t batch, int64_t n) : at(element()) {
     inside = at < batch * n;
@@ -33,7 +33,7 @@ struct Entry {
 
 template <class T> struct GateRows {
   const T *a, *u;
-  int64_t apart, beside;  // from row to row
+  int64_t apart, beside;  // row strides of a and u
   GateRows(const Tensor& a, const Tensor& u)
       : a(a.data<T>()), u(u.data<T>()), apart(a.strides().v[0]), beside(u.strides().v[0]) {}
 };

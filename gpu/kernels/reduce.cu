@@ -1,16 +1,17 @@
 // reduce, cumsum, recentre over the middle dimension of a contiguous [outer, length, inner] array.
 //
-// reduce_each, cumsum_each: a thread for each of outer x inner results, along `length`: where it is short,
-// or where neighbouring threads read neighbouring elements.
+// reduce_each, cumsum_each: a thread for each of outer x inner results, along `length`, if it is short or if
+// neighbouring threads read neighbouring elements.
 // reduce_rows (inner 1): a team (gpu/rows.cuh) for each piece of kPiece elements; it reads by 16 bytes.
 // reduce_columns (inner > 1): a block of 32 columns x 8 threads for each piece of kColumnPiece rows.
-// Both read every element once. Where there is more than one piece, the results of pieces are reduced in their turn.
-// cumsum_rows: a block for each sequence, 64 parts of 64 elements at a time in shared memory; the additions are those
-// of core/cpu/reduce.cpp in their order, so results are equal and a running sum of numbers from 0 on never falls.
-// recentre_rows, recentre_columns: as reduce; a row in registers where it fits. `out` may be x: an element is read and
-// written by one thread.
-// sum_blocks_each: a thread for as many neighbours as fit 16 bytes, or for one; it reads them of every block, in the order that the slot
-// says, before it writes. No sum is shared between threads.
+// Both read every element once. If there is more than one piece, the results of the pieces are reduced in the same way.
+// cumsum_rows: a block for each sequence, with 64 parts of 64 elements at a time in shared memory. Its additions are
+// the additions of core/cpu/reduce.cpp in the same order, so results are equal and a running sum of nonnegative numbers
+// never falls.
+// recentre_rows, recentre_columns: like reduce; a row stays in registers if it fits. `out` may be x: an element is read
+// and written by one thread.
+// sum_blocks_each: a thread for as many neighbours as fit into 16 bytes, or for one element. It reads them in every
+// block, in the slot's order, before it writes. No sum is shared between threads.
 #include <limits>
 #include <type_traits>
 
@@ -57,12 +58,12 @@ __global__ void __launch_bounds__(256) reduce_each(To* out, const From* x, Reduc
   out[e] = To(v);
 }
 
-// Team number t has piece t % pieces of row t / pieces; rows.width is that of all pieces but a row's last.
+// Team number t has piece t % pieces of row t / pieces. rows.width is the width of all pieces but the last of a row.
 template <ReduceOp K, class From, class To>
 __global__ void __launch_bounds__(256) reduce_rows(To* out, const From* x, Rows rows, int64_t length, int64_t pieces) {
   using A = acc_t<To>;
   const Team team(rows);
-  if (team.number >= rows.count) return;  // a whole team
+  if (team.number >= rows.count) return;  // the whole team leaves
   const int64_t begin = team.number % pieces * rows.width;
   const From* p = x + team.number / pieces * length + begin;
   if (length - begin < rows.width) rows.width = length - begin;
@@ -116,7 +117,7 @@ void reduce_stage(const ReduceShape& s, To* out, const From* x, const Stream& st
   reduce_stage<K, A, To>({s.outer, pieces, s.inner}, out, partial.as<const A>(), stream, device);
 }
 
-// Parts of 64, and parts of parts: core/cpu/reduce.cpp says why.
+// Sums of parts of 64, and of parts of parts: core/cpu/reduce.cpp says why.
 constexpr int kPart = 64;
 
 template <class T> __global__ void __launch_bounds__(256) cumsum_each(T* out, const T* x, ReduceShape s, bool reverse) {
@@ -136,8 +137,8 @@ template <class T> __global__ void __launch_bounds__(256) cumsum_each(T* out, co
 template <class T> __global__ void __launch_bounds__(256) cumsum_rows(T* out, const T* x, ReduceShape s, bool reverse) {
   using A = acc_t<T>;
   struct Room {
-    A part[kPart][kPart + 1];  // running sums; one more: threads that walk along parts are in banks of their own
-    A whole[kPart + 1];        // of the parts before
+    A part[kPart][kPart + 1];  // running sums, then the total; the odd width puts parts into different banks
+    A whole[kPart + 1];        // sum of the parts before
   };
   Room& room = shared<Room>();
   const int64_t step = reverse ? -s.inner : s.inner;
@@ -168,17 +169,18 @@ template <class T> __global__ void __launch_bounds__(256) cumsum_rows(T* out, co
     for (int k = t; k < n; k += 256)
       out[first + (begin + k) * step] = T(total + (room.whole[k / kPart] + room.part[k / kPart][k % kPart]));
     total += room.whole[parts];
-    // A thread loads the next elements to where it alone has read; the others wait for it above.
+    // A thread loads the next elements only to places that it alone has read; the others wait for them at the barrier
+    // above.
   }
 }
 
-// Where sums are no finer than the elements, what is left of the mean is taken away once more.
+// If sums are no more precise than the elements, a second pass subtracts the rest of the mean.
 template <class T> inline constexpr int kRecentrePasses = std::is_same_v<acc_t<T>, T> ? 2 : 1;
 
 template <bool held, class T> __global__ void __launch_bounds__(256) recentre_rows(T* out, const T* x, Rows rows) {
   using A = acc_t<T>;
   const Team team(rows);
-  if (team.number >= rows.count) return;  // a whole team
+  if (team.number >= rows.count) return;  // the whole team leaves
   const bool packed = held || rows.packed;
   const int64_t row = team.number * rows.width;
   const T* from = x + row;

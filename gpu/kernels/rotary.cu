@@ -1,11 +1,11 @@
-// rotary: y[2i] = x[2i] c - x[2i+1] s, y[2i+1] = x[2i] s + x[2i+1] c for the heads that are turned, the others copied;
-// or the same of i and size/2 + i.
-// x, y [outer, time, heads, size] contiguous, f32, f64 or bf16; cosine, sine [time, size/2] of the accumulation type.
+// rotary: y[2i] = x[2i] c - x[2i+1] s, y[2i+1] = x[2i] s + x[2i+1] c for the heads that are rotated; other heads are
+// copied. The other form has pairs i and size/2 + i. x, y [outer, time, heads, size] contiguous, f32, f64 or bf16;
+// cosine, sine [time, size/2] of the accumulation type.
 //
-// A block has a row of heads x size elements, its threads as many neighbours at a time as fit 16 bytes: all heads read
-// the same size/2 cosines and sines, which stay in the first-level cache. One row for each block of 128 threads, so that
-// no place of the large tensor is divided. Where packs do not fit the heads, or addresses, a pair at a time. Reads x and
-// writes y once.
+// A block has a row of heads x size elements; its threads take as many neighbours at a time as fit into 16 bytes. All
+// heads read the same size/2 cosines and sines, which stay in the L1 cache. Each block of 128 threads has one row, so
+// that no index of the large tensor is divided. If packs do not fit the heads or the addresses, threads take a pair at
+// a time. Reads x and writes y once.
 #include "core/kernels/rotary.h"
 
 #include "gpu/block.cuh"
@@ -15,7 +15,7 @@
 namespace isonorm::gpu {
 namespace {
 
-// kPacks: neighbours by packs, else a pair by its elements.
+// kPacks: a thread takes packs of neighbours, else a single pair.
 template <class T, bool kPacks>
 __global__ void __launch_bounds__(128)
     rotary_rows(T* y, const T* x, const acc_t<T>* cosine, const acc_t<T>* sine, kernels::RotaryShape s) {
@@ -50,7 +50,8 @@ __global__ void __launch_bounds__(128)
   }
 }
 
-// Pairs i and size/2 + i: a thread has N neighbours of a first half and the same of the second, or copies both.
+// Pairs i and size/2 + i: a thread has N neighbours of a first half and the same of the second; it rotates or copies
+// both.
 template <class T, int N>
 __global__ void __launch_bounds__(128)
     rotary_halves(T* y, const T* x, const acc_t<T>* cosine, const acc_t<T>* sine, kernels::RotaryShape s) {

@@ -1,8 +1,8 @@
 // softmax, softmax_backward over the last dimension of contiguous rows.
 //
 // A team (gpu/rows.cuh) for each row. Rows that fit stay in registers: each element is read once and written once.
-// Wider or odd ones are read again, from cache. Exponentials are computed twice rather than kept: bandwidth is what
-// lacks.
+// Wider or unaligned rows are read again, from cache. Exponentials are computed twice rather than stored: bandwidth is
+// the bottleneck.
 #include "core/formulas/math.h"
 #include "core/kernels/softmax.h"
 #include "gpu/rows.cuh"
@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(256) softmax_rows(T* y, const T* x, Rows rows,
   using A = acc_t<T>;
   constexpr int N = kPack<T>;
   const Team team(rows);
-  if (team.number >= rows.count) return;  // a whole team
+  if (team.number >= rows.count) return;  // the whole team leaves
   const bool packed = held || rows.packed;
   const int64_t row = team.number * rows.width;
   const auto read = [&](int64_t i, int n) { return load_part(x + row + i, n, packed); };
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(256) softmax_gradient_rows(T* dx, const T* g, 
   using A = acc_t<T>;
   constexpr int N = kPack<T>;
   const Team team(rows);
-  if (team.number >= rows.count) return;  // a whole team
+  if (team.number >= rows.count) return;  // the whole team leaves
   const bool packed = held || rows.packed;
   const int64_t row = team.number * rows.width;
   const auto read_g = [&](int64_t i, int n) { return load_part(g + row + i, n, packed); };
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(256) softmax_gradient_rows(T* dx, const T* g, 
   A sum[1] = {0};
   for_packs<T, held>(team, rows, [&](int64_t i, int n, int slot) {
     const auto pg = gs.at(i, n, slot, read_g), py = ys.at(i, n, slot, read_y);
-    for (int k = 0; k < N; ++k) sum[0] += log ? A(pg.v[k]) : A(pg.v[k]) * A(py.v[k]);  // 0 behind the row's end
+    for (int k = 0; k < N; ++k) sum[0] += log ? A(pg.v[k]) : A(pg.v[k]) * A(py.v[k]);  // 0 after the row's end
   });
   team_reduce<Plus>(team, sum, shared<TeamRoom<A, 1>>());
   for_packs<T, held>(team, rows, [&](int64_t i, int n, int slot) {

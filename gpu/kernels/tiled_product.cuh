@@ -1,4 +1,4 @@
-// What the kernels of products share: which tile of the result a block computes, and how a number is stored.
+// Shared by the kernels of products: which tile of the result a block computes, and how a number is stored.
 #pragma once
 
 #include "gpu/block.cuh"
@@ -7,11 +7,11 @@
 
 namespace isonorm::gpu {
 
-// A side of a product: a with its rows, b with its columns.
+// A side of a product: a with its rows, or b with its columns.
 struct Side {
-  int64_t along, deep;  // strides from row to row (of b: column to column), and in the depth
-  int64_t count;        // rows (of b: columns)
-  bool packs = false;   // of bf16: 8 neighbours from a multiple of 8 on are one load of 16 bytes
+  int64_t along, deep;  // strides from row to row (b: column to column) and along the depth
+  int64_t count;        // rows (b: columns)
+  bool packs = false;   // bf16: 8 neighbours from a multiple of 8 on can be loaded by 16 bytes
 };
 
 struct Tiles {
@@ -21,17 +21,11 @@ struct Tiles {
   bool add;
 
   explicit Tiles(const Product& p)
-      : m(p.m),
-        n(p.n),
-        k(p.k),
-        a{p.a.row, p.a.column, p.m},
-        b{p.b.column, p.b.row, p.n},
-        batch(p.batch),
-        add(p.add) {}
+      : m(p.m), n(p.n), k(p.k), a{p.a.row, p.a.column, p.m}, b{p.b.column, p.b.row, p.n}, batch(p.batch), add(p.add) {}
   int64_t count(int size) const { return batch.count * ceil_div(m, size) * ceil_div(n, size); }
 };
 
-// The calling block's: the first row and column of a tile, and where the matrices of its product begin.
+// The tile of the calling block: its first row and column, and the offsets of its product's matrices.
 struct Tile {
   int64_t row, column, a, b, out;
 
@@ -51,8 +45,8 @@ struct Tile {
   }
 };
 
-// Stores N neighbouring numbers of row `row` from `column` on, of which there may be fewer. packs: n and the address of
-// the result allow for packs.
+// Stores N neighbouring numbers of row `row` from `column` on, or fewer at the end of the row. packs: n and the address
+// of the result allow stores by packs.
 template <int N, class U, class T, class A>
 __device__ __forceinline__ void store_result(U* out, const Tiles& t, int64_t row, int64_t column, const A* v,
                                              const T* bias, bool packs) {
@@ -75,7 +69,7 @@ __device__ __forceinline__ void store_result(U* out, const Tiles& t, int64_t row
   }
 }
 
-// Tiles of 128 give a device work when there are so many.
+// Tiles of 128 x 128 are used if there are enough of them for a whole device.
 inline bool takes_large_tiles(const Tiles& t) { return t.count(128) >= 128; }
 
 // kernels/product_bf16.cu

@@ -1,9 +1,9 @@
-// unary: out = f(x). unary_backward: dx = g df(saved); dx may be g. The functions are those of
+// unary: out = f(x). unary_backward: dx = g df(saved); dx may be g. The functions are in
 // core/formulas/pointwise.h, computed in the accumulation type.
 //
-// All by map_kernel (gpu/elementwise.cuh), blocks of 256 threads that have 16 bytes each: all but the dearest of these
-// functions wait for memory. Reads every operand and writes the result once; a derivative that does not read `saved`
-// does not load it.
+// All use map_kernel (gpu/elementwise.cuh), in blocks of 256 threads with 16 bytes each: all but the most expensive of
+// these functions are bound by memory. Reads every operand and writes the result once; a derivative that does not need
+// `saved` does not load it.
 #include "core/kernels/pointwise.h"
 #include "gpu/elementwise.cuh"
 #include "gpu/slots.h"

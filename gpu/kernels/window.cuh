@@ -1,4 +1,5 @@
-// Which windows see a pixel, for the kernels of convolution and pooling. I: 32 bits where everything fits them, whose divisions cost a fifth.
+// The windows that see a pixel, for the kernels of convolution and pooling. I: a 32-bit type if all indices fit, whose
+// divisions take a fifth of the time.
 #pragma once
 
 #include "core/kernels/window.h"
@@ -9,7 +10,7 @@ namespace isonorm::gpu {
 
 template <class I> struct Window {
   I image;
-  int64_t y, x;  // of its first place, which may be padding
+  int64_t y, x;  // its first place, which may be padding
 
   __device__ __forceinline__ Window(const kernels::WindowShape& s, I row) {
     const I line = row / I(s.out_w);
@@ -17,19 +18,19 @@ template <class I> struct Window {
     x = int64_t(row - line * I(s.out_w)) * s.stride_w - s.pad_w;
     y = int64_t(line - image * I(s.out_h)) * s.stride_h - s.pad_h;
   }
-  // Of place (i, j); -1 in the padding.
+  // The pixel at place (i, j); -1 in the padding.
   __device__ __forceinline__ int64_t pixel(const kernels::WindowShape& s, int64_t i, int64_t j) const {
     const int64_t h = y + i * s.dilation_h, w = x + j * s.dilation_w;
     return h < 0 || h >= s.height || w < 0 || w >= s.width ? -1 : (int64_t(image) * s.height + h) * s.width + w;
   }
 };
 
-// f(row, place) for the windows that pixel number p of the images is in, in the order of its places in them.
+// Calls f(row, place) for the windows that contain pixel number p of the images, in the order of its places in them.
 template <class I, class F>
 __device__ __forceinline__ void for_windows_of(const kernels::WindowShape& s, I p, const F& f) {
   const I line = p / I(s.width), image = line / I(s.height);
   const int64_t y = int64_t(line - image * I(s.height)) + s.pad_h, x = int64_t(p - line * I(s.width)) + s.pad_w;
-  // Without dilation every stride-th place; else all of them are looked at.
+  // Without dilation only every stride-th place is possible; with dilation all places are tried.
   const int64_t step_h = s.dilation_h == 1 ? s.stride_h : 1, step_w = s.dilation_w == 1 ? s.stride_w : 1;
   for (int64_t i = y % step_h; i < s.kernel_h && i * s.dilation_h <= y; i += step_h) {
     const int64_t above = y - i * s.dilation_h, oy = above / s.stride_h;
@@ -42,7 +43,7 @@ __device__ __forceinline__ void for_windows_of(const kernels::WindowShape& s, I 
   }
 }
 
-// f.operator()<I>() for `count` elements to number.
+// Calls f.operator()<I>() with an index type for `count` elements.
 template <class F> void visit_index(int64_t count, const F& f) {
   count <= int64_t{0xffffffff} ? f.template operator()<uint32_t>() : f.template operator()<int64_t>();
 }

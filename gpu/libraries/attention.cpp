@@ -20,18 +20,18 @@ namespace {
 
 using Plan = std::shared_ptr<const Cudnn::Plan>;
 
-// A version of the library gave wrong gradients where the length is no multiple of 128
-// (https://github.com/pytorch/pytorch/issues/169849); it is right from this one on.
+// The first version that is right for any length. An earlier one gave wrong gradients if the length was not a multiple
+// of 128 (https://github.com/pytorch/pytorch/issues/169849).
 constexpr int64_t kAnyLength = 91501;
-// What hides a key. Not -inf, which versions below 9.10 do not take; the key's weight is 0 all the same.
+// The score of a hidden key. Not -inf, which versions below 9.10 do not take; the key's weight is 0 all the same.
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 
-// The library on one device, with its plans: made once, until the process ends.
+// The library on one device and its plans, which are made once and live until the process ends.
 struct OfDevice {
   explicit OfDevice(const CudnnFunctions& functions) : library(functions) {}
 
   Cudnn library;
-  std::map<std::pair<AttentionShape, bool>, Plan> plans;  // bool: by sums; a null one where own kernels do it
+  std::map<std::pair<AttentionShape, bool>, Plan> plans;  // bool: by_sums; null: our own kernels compute it
 };
 
 struct State {
@@ -70,8 +70,8 @@ AttentionShape shape_of(kernels::AttentionSpec spec, const kernels::AttentionInp
           spec.causal, strides_of(q), strides_of(in.k), strides_of(in.v), strides_of(out)};
 }
 
-// A call of the plan that is made by the first one of its shape, with `graph`. False where there is none, or where the
-// library or its workspace's memory fails: then no later call asks for that plan again.
+// Runs the plan of this shape. The first call of a shape makes its plan from `graph`. False if there is no plan, or if
+// the library or the allocation of its workspace fails; then no later call tries that plan again.
 template <class Make>
 bool run(const char* name, const AttentionShape& shape, bool by_sums, const Tensor& on, const Make& graph,
          std::span<void* const> data) {
@@ -92,13 +92,13 @@ bool run(const char* name, const AttentionShape& shape, bool by_sums, const Tens
     const Scratch workspace(on.device(), std::max<int64_t>(1, Cudnn::workspace(*plan)));
     library.run(*plan, data, workspace.as<void>(), stream.handle());
   } catch (const Error& e) {
-    (void)cudaGetLastError();  // what the library left there is no launch's of ours
+    (void)cudaGetLastError();  // clears the library's error, which is not from a launch of ours
     plan = nullptr;
     cudnn().refused(text(name, ", ", shape.queries, " x ", shape.keys, " of ", shape.size, ": ", e.what()));
     return false;
   }
   record(Recorded::Kind::launch, name);
-  finish_launch(cudaSuccess, name, {}, stream);  // where launches are waited for, for this one, too
+  finish_launch(cudaSuccess, name, {}, stream);  // waits for this one, too, if launches are waited for
   return true;
 }
 

@@ -9,19 +9,19 @@ using Type = GraphTensor::Type;
 using Op = GraphStep::Op;
 using Size = std::array<int64_t, 4>;
 
-// Builds one: every function gives the number of a tensor.
+// Builds a graph; every function returns the number of a tensor.
 class Builder {
  public:
   explicit Builder(const AttentionShape& s) : s_(s), scores_{s.batch, s.heads, s.queries, s.keys} {}
 
-  // Rows of heads in the caller's memory, and the same transposed: [batch, heads, size, rows].
+  // Rows of heads in the caller's memory, and the same memory transposed: [batch, heads, size, rows].
   int heads(int64_t rows, const AttentionShape::Strides& t) {
     return memory({s_.batch, s_.heads, rows, s_.size}, {t[0], t[1], t[2], 1}, Type::bf16);
   }
   int heads_transposed(int64_t rows, const AttentionShape::Strides& t) {
     return memory({s_.batch, s_.heads, s_.size, rows}, {t[0], t[1], 1, t[2]}, Type::bf16);
   }
-  int numbers(int64_t columns) {  // f32 of each query
+  int numbers(int64_t columns) {  // f32 numbers for each query
     const Size size{s_.batch, s_.heads, s_.queries, columns};
     return memory(size, contiguous(size), Type::f32);
   }
@@ -31,7 +31,7 @@ class Builder {
   }
 
   void step(Op op, int out, int x, int y = -1, int z = -1) { graph_.steps.push_back({op, x, y, z, out}); }
-  // A result of the scores' shape; one number of each query; one of each element of q; scores transposed.
+  // Results: of the scores' shape; one number per query; one per element of q; the scores transposed.
   int score(Op op, int x, int y = -1, int z = -1, Type type = Type::f32) { return made(scores_, type, op, x, y, z); }
   int row(Op op, int x, int y = -1) { return made({s_.batch, s_.heads, s_.queries, 1}, Type::f32, op, x, y, -1); }
   int wide(Op op, int x, int y) { return made({s_.batch, s_.heads, s_.queries, s_.size}, Type::f32, op, x, y, -1); }
@@ -44,7 +44,7 @@ class Builder {
     step(Op::restride, out, x);
     return out;
   }
-  // The scores of keys behind the query at `lowest`.
+  // The scores x, with `lowest` for keys after the query.
   int causal(int x, int lowest) {
     const int row = score(Op::row, x, -1, -1, Type::i32), column = score(Op::column, x, -1, -1, Type::i32);
     return score(Op::select, x, lowest, score(Op::at_least, row, column, -1, Type::boolean));

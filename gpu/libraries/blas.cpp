@@ -13,8 +13,8 @@
 namespace isonorm::gpu {
 namespace {
 
-// The last two dimensions of a tensor. The stride of a dimension of one element says nothing: it is set to what a
-// library expects of it.
+// The strides of a tensor's last two dimensions. The stride of a dimension with one element means nothing; it is set to
+// the value that a library expects.
 MatrixStrides strides_of(const Tensor& t) {
   const int64_t rows = t.size(-2), columns = t.size(-1), sr = t.strides().v[t.rank() - 2],
                 sc = t.strides().v[t.rank() - 1];
@@ -43,7 +43,7 @@ bool fused_product(const Product& p, const Operands& o, const Stream& stream) { 
 
 void product(const Product& p, const Operands& o, const Stream& stream) {
   if (lt_product(p, o, stream)) return;
-  if (p.bias && p.in == p.out && cublas_lt()) {  // no epilogue: added to the bias, so rounded once, too
+  if (p.bias && p.in == p.out && cublas_lt()) {  // no epilogue: the product is added to the bias, and also rounded once
     Product added = p;
     Operands to_bias = o;
     added.bias = false, added.add = true;

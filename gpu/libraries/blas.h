@@ -1,5 +1,5 @@
-// Products of matrices on a device behind one interface: by cuBLASLt where it is there and takes the views, else by the
-// kernels of this library (kernels/product.cu), which take any.
+// Products of matrices on a device behind one interface: by cuBLASLt if it is present and takes the views, else by the
+// kernels of this library (kernels/product.cu), which take any views.
 #pragma once
 
 #include <atomic>
@@ -10,12 +10,12 @@
 
 namespace isonorm::gpu {
 
-// What is done with a product before it is stored. The library's alone: see fused_product().
+// An operation on a product before it is stored. Only cuBLASLt has them: see fused_product().
 enum class Epilogue : uint8_t {
   none,
-  gelu_tanh,        // out = gelu_tanh(h) of h = a b + bias, which is left in aux where there is one
+  gelu_tanh,        // out = gelu_tanh(h) with h = a b + bias; h is stored in aux if there is one
   gelu_tanh_slope,  // out = a b times the derivative of gelu_tanh at aux
-  row_sums          // aux [m] = the sums of a's rows
+  row_sums          // aux [m] = the row sums of a
 };
 
 struct MatrixStrides {
@@ -23,20 +23,20 @@ struct MatrixStrides {
   bool operator==(const MatrixStrides&) const = default;
 };
 
-// The products of a batch: strides of a and b along its dimensions, the innermost last. Results lie one after the other.
+// A batch of products: strides of a and b along its dimensions, the innermost last. Results lie one after the other.
 struct Batch {
   int rank = 0;
   int64_t count = 1;
   int64_t size[kMaxRank] = {}, a[kMaxRank] = {}, b[kMaxRank] = {};
 };
 
-// out [m, n] = a [m, k] b [k, n] + bias [n], or added to what out holds; k may be 0. Sums are of f64 for f64, of f32 for f32 and bf16, in an order that
-// follows from the shape alone.
+// out [m, n] = a [m, k] b [k, n] + bias [n], or added to out's values; k may be 0. Sums are f64 for f64, f32 for f32
+// and bf16, in an order that depends only on the shape.
 struct Product {
   int64_t m, n, k;
   MatrixStrides a, b;
   Batch batch = {};
-  DType in, out;  // of a, b and bias; of out and aux: f32, too, where `in` is bf16
+  DType in, out;  // in: of a, b and bias; out: of out and aux, may be f32 if `in` is bf16
   bool bias = false, add = false;
   bool aux = false;
   Epilogue epilogue = Epilogue::none;
@@ -48,19 +48,20 @@ struct Operands {
   void* aux = nullptr;
 };
 
-// Without an epilogue. m, n and the batch are not empty.
+// Computes p without an epilogue. m, n and the batch are not empty.
 void product(const Product& p, const Operands& o, const Stream& stream);
-// Starts p with its epilogue; false, and nothing is done, where the library does not take it.
+// Starts p with its epilogue. Returns false, and does nothing, if the library does not take it.
 bool fused_product(const Product& p, const Operands& o, const Stream& stream);
-// Whether a bias's gradient is summed up by the product that makes the weight's, where the library can do that (cuBLASLt's
-// epilogue BGRADB), or by a kernel of its own. At first true, unless the environment says ISONORM_GPU_BGRADB=0.
+// True if the product that computes a weight's gradient also sums up the bias's gradient, if the library can do that
+// (cuBLASLt's epilogue BGRADB), instead of a separate kernel. True at first, unless the environment says
+// ISONORM_GPU_BGRADB=0.
 std::atomic<bool>& fuses_bias_sums();
 
-// kernels/product.cu: without an epilogue.
+// kernels/product.cu: computes p without an epilogue.
 void own_product(const Product& p, const Operands& o, const Stream& stream);
 // Sets every row of out to the bias. out has the dtype of the bias.
 void fill_with_bias(const Product& p, const Operands& o, const Stream& stream);
-// sums [columns] = the sums over the rows of x [rows, columns], on top of what it holds where `add`. columns > 0.
+// sums [columns] = the sums over the rows of x [rows, columns], added to its values if `add`. columns > 0.
 void column_sums(const Tensor& sums, const Tensor& x, bool add);
 
 }  // namespace isonorm::gpu

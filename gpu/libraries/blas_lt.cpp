@@ -13,7 +13,7 @@
 namespace isonorm::gpu {
 namespace {
 
-constexpr size_t kWorkspace = size_t{32} << 20;  // what the library's manual recommends for Hopper
+constexpr size_t kWorkspace = size_t{32} << 20;  // recommended for Hopper by the library's manual
 
 void must_lt(cublasStatus_t status, const char* what) {
   check_io(status == CUBLAS_STATUS_SUCCESS, "product: ", what, ": status ", static_cast<int>(status));
@@ -21,7 +21,7 @@ void must_lt(cublasStatus_t status, const char* what) {
 
 cudaDataType_t type_of(DType d) { return d == DType::f64 ? CUDA_R_64F : d == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
 
-// Of an address, or of a step in bytes.
+// The alignment, in bytes, of an address or of a step in bytes.
 int alignment(uintptr_t p) { return static_cast<int>(std::min<uintptr_t>(256, p ? p & (~p + 1) : 256)); }
 int alignment(const void* p) { return alignment(reinterpret_cast<uintptr_t>(p)); }
 int alignment(const void* p, const Batch& batch, const int64_t* steps, DType d) {
@@ -44,9 +44,9 @@ cublasLtEpilogue_t epilogue_of(const LtProduct& p) {
   }
 }
 
-// What no plan could be right for, whatever the library says. It reads and writes what belongs to an epilogue by 16 bytes
-// without asking where it lies (https://github.com/pytorch/pytorch/issues/194497): a CUDA error that stays. It takes a
-// bias to be of out's type.
+// False for products that no plan computes correctly, whatever the library says. It accesses the operands of an
+// epilogue by 16 bytes without checking their alignment (https://github.com/pytorch/pytorch/issues/194497), which is a
+// CUDA error that persists. It assumes that a bias has out's type.
 bool possible(const Product& p, const Operands& o) {
   if (p.k == 0 || alignment(o.bias) < 16 || alignment(o.aux) < 16 || (p.bias && p.in != p.out)) return false;
   if (p.epilogue == Epilogue::none) return true;
@@ -86,7 +86,7 @@ LtFunctions LtFunctions::of(const Library& l) {
   return f;
 }
 
-// The innermost dimension of the batch is the library's, the others are the caller's.
+// The library loops over the innermost dimension of the batch, the caller over the others.
 LtProduct::LtProduct(const Product& p, const Operands& o, int device)
     : device(device),
       m(p.m),
@@ -169,7 +169,7 @@ void Lt::make(Plan& plan, const LtProduct& p, const Operands& o) {
     must_lt(f_.set_preference(preference, a, &value, sizeof(value)), "attribute of a preference");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
-  // Parts of the depth are added from the workspace, in order and unrounded, or the depth is not cut.
+  // Parts of a split depth are added from the workspace, in order and unrounded; otherwise the depth is not split.
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<uint32_t>(p.align_a));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(p.align_b));
@@ -191,7 +191,7 @@ void Lt::drop(Plan& plan) {
 }
 
 void Lt::refuse(Plan& plan, const LtProduct& p, const std::string& why, bool epilogue) {
-  (void)cudaGetLastError();  // what the library left there is no launch's of ours
+  (void)cudaGetLastError();  // clears the library's error, which is not from a launch of ours
   drop(plan);
   refused_(text(p.m, " x ", p.n, " x ", p.k, ", batch ", p.batch, ": ", why), epilogue);
 }
@@ -212,7 +212,7 @@ bool Lt::product(const Product& p, const Operands& o, int device, cudaStream_t s
                  const std::function<void*(int64_t)>& memory) {
   if (!possible(p, o)) return false;
   const LtProduct key(p, o, device);
-  std::lock_guard lock(mutex_);  // a plan's pointers are those of one call at a time
+  std::lock_guard lock(mutex_);  // a plan's pointers belong to one call at a time
   Plan& plan = plan_of(key, o);
   if (!plan.taken) return false;
   set_pointers(plan, key, o);
@@ -254,7 +254,7 @@ bool lt_product(const Product& p, const Operands& o, const Stream& stream) {
       }))
     return false;
   record(Recorded::Kind::launch, "product.cublaslt");
-  finish_launch(cudaSuccess, "product.cublaslt", {}, stream);  // where launches are waited for, for this one, too
+  finish_launch(cudaSuccess, "product.cublaslt", {}, stream);  // waits for this one, too, if launches are waited for
   return true;
 }
 

@@ -1,4 +1,4 @@
-// Products by cuBLASLt, opened at run time. Where its headers were not there when this was built, nothing is taken.
+// Products by cuBLASLt, opened at run time. If its headers were missing at build time, it takes no product.
 #pragma once
 
 #include "gpu/libraries/blas.h"
@@ -20,12 +20,12 @@
 
 namespace isonorm::gpu {
 
-// Starts the product with its epilogue; false, and nothing is done, where the library is not there or does not take it.
+// Starts the product with its epilogue. Returns false, and does nothing, if the library is missing or does not take it.
 bool lt_product(const Product& p, const Operands& o, const Stream& stream);
 
 #ifdef ISONORM_CUBLASLT
 
-// What is used of the library.
+// The library's functions that are used.
 struct LtFunctions {
   decltype(cublasLtCreate)* create;
   decltype(cublasLtMatmulDescCreate)* create_product;
@@ -43,8 +43,8 @@ struct LtFunctions {
   static LtFunctions of(const Library& library);
 };
 
-// A product as the library sees it, column by column: D [n, m] = op(A) op(B) with our b as A, our a as B. All that a plan
-// depends on.
+// A product as the library sees it, in column-major order: D [n, m] = op(A) op(B) with our b as A, our a as B. It holds
+// everything that a plan depends on.
 struct LtProduct {
   int device;
   int64_t m, n, k, lda, ldb, batch, step_a, step_b;
@@ -68,9 +68,9 @@ class Lt {
   Lt(const Lt&) = delete;
   Lt& operator=(const Lt&) = delete;
 
-  // Starts it; false, and nothing is done, where there is no plan for it, or the library refuses the plan's first call:
-  // then it is not asked for that plan again. memory(bytes) is a workspace for one call of the library. The calling
-  // thread's current device is `device`.
+  // Starts the product. Returns false, and does nothing, if there is no plan for it, or if the library refuses the
+  // plan's first call; then that plan is not tried again. memory(bytes) returns a workspace for one call of the
+  // library. The calling thread's current device must be `device`.
   bool product(const Product& p, const Operands& o, int device, cudaStream_t stream,
                const std::function<void*(int64_t)>& memory);
 

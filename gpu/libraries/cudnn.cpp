@@ -27,7 +27,7 @@ cudnnDataType_t type_of(GraphTensor::Type type) {
   }
 }
 
-// Of those that work by elements.
+// The mode of an elementwise operation.
 cudnnPointwiseMode_t mode_of(Op op) {
   switch (op) {
     case Op::multiply:
@@ -54,7 +54,7 @@ cudnnPointwiseMode_t mode_of(Op op) {
   }
 }
 
-// Of pointers the library's own objects are meant: both are void*.
+// void* is taken as one of the library's objects; plain pointers, which are void* too, need their type given.
 template <class T> constexpr cudnnBackendAttributeType_t attribute_type() {
   if constexpr (std::is_same_v<T, int64_t>) return CUDNN_TYPE_INT64;
   if constexpr (std::is_same_v<T, bool>) return CUDNN_TYPE_BOOLEAN;
@@ -74,7 +74,7 @@ void must(const CudnnFunctions& f, cudnnStatus_t status, const std::string& what
   check_io(false, "cuDNN: ", what, ": status ", static_cast<int>(status), ' ', said);
 }
 
-// One of the library's objects.
+// An object of the library.
 class Descriptor {
  public:
   Descriptor(const CudnnFunctions& f, cudnnBackendDescriptorType_t type) : f_(f) {
@@ -95,7 +95,7 @@ class Descriptor {
   template <class T> Descriptor& set(cudnnBackendAttributeName_t name, const T& value) {
     return set(name, std::span(&value, 1));
   }
-  // Copies up to values.size() of them; returns how many there are.
+  // Copies up to values.size() values; returns how many there are.
   template <class T> int64_t get(cudnnBackendAttributeName_t name, std::span<T> values) const {
     int64_t count = 0;
     must(f_,
@@ -103,7 +103,7 @@ class Descriptor {
          text("attribute ", static_cast<int>(name)));
     return count;
   }
-  // Whether the library takes what was set.
+  // True if the library accepts the attributes that were set.
   bool done() { return f_.finalize(d_) == CUDNN_STATUS_SUCCESS; }
   Handle done(const char* what) {
     must(f_, f_.finalize(d_), what);
@@ -115,7 +115,7 @@ class Descriptor {
   Handle d_ = nullptr;
 };
 
-using Descriptors = std::deque<Descriptor>;  // where a next one leaves the others where they are
+using Descriptors = std::deque<Descriptor>;  // a deque: adding one does not move the others
 
 int64_t id_of(size_t tensor) { return static_cast<int64_t>(tensor) + 1; }
 
@@ -237,12 +237,12 @@ CudnnFunctions CudnnFunctions::of(const Library& l) {
 
 class Cudnn::Plan {
  public:
-  Descriptors kept;  // what the plan refers to
+  Descriptors kept;  // objects that the plan refers to
   Handle handle = nullptr;
   int64_t workspace = 0;
-  size_t given = 0;          // tensors of the caller
-  std::vector<size_t> used;  // of them, by the steps
-  std::vector<int64_t> ids;  // of those
+  size_t given = 0;          // number of the caller's tensors
+  std::vector<size_t> used;  // the caller's tensors that the steps use
+  std::vector<int64_t> ids;  // their ids
 };
 
 Cudnn::Cudnn(const CudnnFunctions& functions) : f_(functions) {
@@ -255,7 +255,7 @@ template <class F> void Cudnn::propose(Plan& plan, const Graph& graph, const F& 
   Descriptor& device = make(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
   if (handle_)
     device.set(CUDNN_ATTR_DEVICEPROP_HANDLE, handle_);
-  else  // with the 0 at its end
+  else  // with the terminating 0
     device.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, std::span(described_.c_str(), described_.size() + 1));
   const Handle where = device.done("device");
 

@@ -1,5 +1,5 @@
-// cuDNN, opened at run time, as a machine that computes graphs. Where its headers were not there when this was built, or
-// are older than 9.8, nothing of it is declared.
+// cuDNN, opened at run time, as a machine that computes graphs. If its headers were missing at build time, or are older
+// than 9.8, this file declares nothing.
 #pragma once
 
 #include "gpu/libraries/attention_graph.h"
@@ -21,7 +21,7 @@
 
 namespace isonorm::gpu {
 
-// What is used of the library.
+// The library's functions that are used.
 struct CudnnFunctions {
   decltype(cudnnCreate)* create_handle;
   decltype(cudnnSetStream)* set_stream;
@@ -40,28 +40,28 @@ class Cudnn {
  public:
   // For the calling thread's current device.
   explicit Cudnn(const CudnnFunctions& functions);
-  // For a device that cuDNN's JSON describes and that need not be there.
+  // For a device that cuDNN's JSON describes and that need not exist.
   Cudnn(const CudnnFunctions& functions, std::string device) : f_(functions), described_(std::move(device)) {}
   Cudnn(const Cudnn&) = delete;
   Cudnn& operator=(const Cudnn&) = delete;
 
-  // Whether there is a device.
+  // True if there is a device.
   bool usable() const { return handle_ || !described_.empty(); }
 
   class Plan;
-  // The first that can be made of those that the library proposes; none where there is none. Whether its sums have one
-  // order follows from the graph alone: no engine of attention carries the note NONDETERMINISTIC, not even those that
-  // add up dq as they come.
+  // The first of the library's proposals that can be made into a plan; null if there is none. Whether its sums have a
+  // fixed order depends only on the graph: no engine of attention carries the note NONDETERMINISTIC, not even engines
+  // that add up dq in any order.
   std::shared_ptr<const Plan> plan(const Graph& graph) const;
-  // How many it proposes: whether it knows the graph can be asked without a device.
+  // The number of proposals; tells without a device whether the library knows the graph.
   size_t proposed(const Graph& graph) const;
   static int64_t workspace(const Plan& plan);  // bytes
-  // data: the caller's tensors in the order of the graph, a number on the host, the others and `workspace` on the
-  // device. Throws "cuDNN: <what>: <what the library says>".
+  // data: the caller's tensors in the order of the graph. Single numbers are on the host, other tensors and `workspace`
+  // on the device. Throws "cuDNN: <what>: <the library's message>".
   void run(const Plan& plan, std::span<void* const> data, void* workspace, cudaStream_t stream) const;
 
  private:
-  // Gives f each of them in turn, until it returns true.
+  // Calls f with each proposal in turn, until it returns true.
   template <class F> void propose(Plan& plan, const Graph& graph, const F& f) const;
 
   CudnnFunctions f_;

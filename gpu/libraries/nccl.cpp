@@ -20,7 +20,7 @@ constexpr double kLeaving = 5;  // seconds that a rank waits for the end of its 
 
 bool failed(Result r) { return r != nccl::success && r != nccl::in_progress; }
 
-// The first of the two that has failed.
+// Keeps the first failure.
 void keep(Result& first, Result next) {
   if (!failed(first)) first = next;
 }
@@ -58,7 +58,7 @@ NcclLink::NcclLink(Device device, const LinkOffer& first, int rank, int size, Li
   }
 }
 
-// The other ranks may be reading what this one has sent until all have called ncclCommFinalize.
+// The other ranks may still read data that this rank has sent until all have called ncclCommFinalize.
 NcclLink::~NcclLink() {
   if (!comm_) return;
   try {
@@ -97,7 +97,7 @@ void NcclLink::must(Result result, const char* what) const {
   check_io(false, what, ": NCCL: ", api_.get_error_string(result), last && *last ? "; " : "", last ? last : "");
 }
 
-// Whether NCCL has done by itself what it was asked for, which is not yet what the device has to do.
+// True if NCCL itself has done its last request; the device may still have to do its part.
 bool NcclLink::settled(const char* what) const {
   Result state = nccl::success;
   must(api_.comm_get_async_error(comm_, &state), what);
@@ -105,7 +105,7 @@ bool NcclLink::settled(const char* what) const {
   return state != nccl::in_progress;
 }
 
-// A rank that has nothing to do gives its core away. Time in which the process stood still counts as at most a second.
+// An idle rank gives its core away. If the process stood still, that time counts as at most a second.
 void NcclLink::until(const char* what, double limit, const std::function<bool()>& done) const {
   double waited = 0, seen = 0;
   const Stopwatch watch;
@@ -119,8 +119,8 @@ void NcclLink::until(const char* what, double limit, const std::function<bool()>
   }
 }
 
-// What `calls` asks for as one group. The group is given to the stream when the communicator has settled: only then can an event
-// mark its end. While a rank waits for that it looks for errors of NCCL, which reports those of other ranks here.
+// Does `calls` as one group. The group reaches the stream only when the communicator has settled; then an event can
+// mark its end. While a rank waits for the event it looks for errors of NCCL, which include errors of other ranks.
 void NcclLink::carry(const char* what, const std::function<Result()>& calls) {
   check_io(comm_ != nullptr, what, ": NCCL was ended by: ", why_);
   try {
@@ -142,9 +142,9 @@ void NcclLink::carry(const char* what, const std::function<Result()>& calls) {
   }
 }
 
-// Ends the communicator and what it has on the device. ncclCommAbort has been seen to hang where another rank was gone or its kernel
-// did not leave the device (NVIDIA/nccl, issues 549, 1013, 1777), and ncclCommDestroy with it. So it runs on a thread of its own,
-// which is waited for a few seconds; then both are left behind until the process ends.
+// Ends the communicator and its work on the device. ncclCommAbort, and ncclCommDestroy with it, has been seen to hang
+// if another rank was gone or if the kernel did not leave the device (NVIDIA/nccl, issues 549, 1013, 1777). So it runs
+// on a thread of its own, which is waited for a few seconds; then both are abandoned until the process ends.
 void NcclLink::leave(Result (*how)(Comm)) noexcept {
   const Comm comm = std::exchange(comm_, nullptr);
   if (!comm) return;
@@ -157,7 +157,7 @@ void NcclLink::leave(Result (*how)(Comm)) noexcept {
       over->set_value();
     }).detach();
     ended.wait_for(std::chrono::duration<double>(kLeaving));
-  } catch (...) {  // there is no thread: it is left behind at once
+  } catch (...) {  // no thread could be started: abandoned at once
   }
 }
 

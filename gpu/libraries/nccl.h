@@ -1,5 +1,5 @@
-// Links between ranks by NCCL, opened at run time (core/memory/link.h). Communicators never block: their state is asked for until it is
-// there or the time is over.
+// Links between ranks by NCCL, opened at run time (core/memory/link.h). Communicators never block: their state is
+// polled until it is ready or the time limit is over.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ class NcclLink final : public Link {
   const int rank_, size_;
   const LinkWait wait_;
   nccl::Comm comm_ = nullptr;
-  std::string why_;  // it is of no more use
+  std::string why_;  // why the communicator was ended
   Event done_;
 };
 

@@ -1,5 +1,6 @@
-// NCCL's interface as far as it is used, in the words of nccl.h of 2.28.9, which is not needed to build: tests/gpu/device/nccl_test.cpp
-// compares them where it is there. Its values have been these since 2.14, the first version with communicators that never block.
+// The part of NCCL's interface that is used, in the words of nccl.h of 2.28.9. The header is not needed to build; if it
+// is present, tests/gpu/device/nccl_test.cpp compares the two. The values have been the same since 2.14, the first
+// version with communicators that never block.
 #pragma once
 
 #include "gpu/cuda.h"
@@ -25,7 +26,8 @@ enum Result {
 };
 enum Type { int8 = 0 };
 
-// That of 2.14: a later library takes its size and version for what they say, and chooses by itself what is not in it.
+// The configuration of 2.14. A later library reads its size and version, and chooses the settings that it lacks by
+// itself.
 struct Config {
   size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef, version = 21400;
@@ -47,7 +49,7 @@ struct Api {
   const char* (*get_error_string)(Result);
   const char* (*get_last_error)(Comm);
 
-  // Throws where a function is missing.
+  // Throws if a function is missing.
   explicit Api(const Library& library);
 };
 

@@ -1,5 +1,5 @@
-// What the calling thread has under capture (gpu/steps/captured.h), for those whose work is then written down instead of
-// done: numbers of the host that change from step to step are put where the graph reads them anew each time.
+// The graph capture of the calling thread (gpu/steps/captured.h). During a capture work is recorded instead of done.
+// Numbers of the host that change from step to step are put into device memory, which the graph reads in every replay.
 #pragma once
 
 #include <mutex>
@@ -11,7 +11,7 @@
 
 namespace isonorm::gpu {
 
-// The numbers of one update as bytes: three doubles, then the rule's.
+// The numbers of one update as bytes: three doubles, then the rule's numbers.
 struct NumberBytes {
   alignas(double) std::byte bytes[72];
 };
@@ -19,18 +19,19 @@ NumberBytes bytes_of(const kernels::Update& u);
 
 class Capture {
  public:
-  // Of `stream`; device memory for the state of a generator and the numbers of `updates` updates, which outlives it.
+  // A capture of `stream`. generator, numbers: device memory for a generator's state and for the numbers of `updates`
+  // updates; it outlives the capture.
   Capture(const Stream& stream, Generator base, const Generator* generator, const NumberBytes* numbers, int64_t updates)
       : stream_(stream), base_(base), generator_(generator), numbers_(numbers), updates_(updates) {}
   Capture(const Stream&&, Generator, const Generator*, const NumberBytes*, int64_t) = delete;  // it keeps a reference
 
   const Stream& stream() const { return stream_; }
-  // Where a kernel reads the base of a state that was drawn since the capture began, and that state from there. Throws
-  // where it is of another generator than the calling thread's default one.
+  // Returns the address at which a kernel reads the base of random states; makes `state`, drawn since the capture
+  // began, relative to it. Throws if the state is not from the calling thread's default generator.
   const Generator* generator(Generator& state) const;
-  // Where the kernel of the next update reads its numbers.
+  // Returns the address at which the kernel of the next update reads its numbers.
   const void* place(const kernels::Update& u);
-  // Of all updates so far.
+  // The numbers and the rules of all updates so far.
   const std::vector<NumberBytes>& first() const { return first_; }
   const std::vector<size_t>& rules() const { return rules_; }
 
@@ -44,10 +45,10 @@ class Capture {
   std::vector<size_t> rules_;
 };
 
-// Of the calling thread; null where there is none.
+// The calling thread's capture; null if there is none.
 Capture* capture();
 inline bool under_capture() { return capture() != nullptr; }
-// Makes it the calling thread's while it lives.
+// Makes c the calling thread's capture while it lives.
 class SetCapture {
  public:
   [[nodiscard]] explicit SetCapture(Capture& c);
@@ -56,14 +57,14 @@ class SetCapture {
   SetCapture& operator=(const SetCapture&) = delete;
 };
 
-// Throws "captured step: `what` ..." where the calling thread captures. For what a graph cannot do.
+// Throws "captured step: `what` ..." if the calling thread captures. For work that a graph cannot do again.
 void refuse_in_capture(const char* what);
 
-// Held while a stream is captured, and by threads that use it beside the one that trains: an event of theirs would become
-// a part of the graph.
+// Held while a stream is captured, and by other threads that use it besides the training thread: their events would
+// become a part of the graph.
 std::mutex& captures();
 
-// Updates that this thread gave to devices so far.
+// The number of updates that this thread gave to devices so far.
 int64_t updates_given();
 void count_updates(int64_t n);
 

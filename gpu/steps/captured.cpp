@@ -14,8 +14,8 @@
 namespace isonorm::gpu {
 namespace {
 
-// Allocators for the memory of graphs. None is ever destroyed, since tensors may outlive the graph: the next graph takes
-// one that no graph has.
+// Allocators for the memory of graphs. None is ever destroyed, since tensors may outlive a graph; a new graph takes one
+// that no other graph uses.
 class Pools {
  public:
   DeviceAllocator* take(Device device) {
@@ -43,7 +43,7 @@ Pools& pools() {
   return all;
 }
 
-constexpr int64_t kNumbersAt = 64;  // in the block: the state of the generator comes first
+constexpr int64_t kNumbersAt = 64;  // offset in the block: the state of the generator comes first
 
 }  // namespace
 
@@ -53,10 +53,10 @@ struct Captured::State {
   std::function<std::vector<kernels::Update>()> numbers;
   DeviceAllocator* pool;
   int runs = 0;
-  int64_t updates = 0;  // of the second run
-  Tensor block;         // what the graph reads anew: a Generator, then NumberBytes of each update
+  int64_t updates = 0;  // number of updates in the second run
+  Tensor block;         // the graph reads it in every replay: a Generator, then NumberBytes of each update
   std::vector<size_t> rules;
-  uint64_t drawn = 0;  // by the generator, in a step
+  uint64_t drawn = 0;  // random blocks that a step takes from the generator
   std::vector<Tensor> held;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t graph_exec = nullptr;
@@ -75,7 +75,7 @@ struct Captured::State {
     work();
   }
 
-  // Follows what was asked of the device before, as the launch of the graph follows it.
+  // Copies the numbers to the device after its earlier work, like the launch of the graph.
   void bring(const Generator& base, const std::vector<NumberBytes>& all) {
     const Tensor host = empty(block.shape(), {DType::u8, kCpu});
     auto* to = reinterpret_cast<std::byte*>(host.mutable_data<uint8_t>());
@@ -102,7 +102,7 @@ struct Captured::State {
       cudaGraph_t none = nullptr;
       (void)cudaStreamEndCapture(stream.handle(), &none);
       if (none) (void)cudaGraphDestroy(none);
-      (void)cudaGetLastError();  // what was thrown says more
+      (void)cudaGetLastError();  // the thrown error says more
       throw;
     }
     check_stream(stream, cudaStreamEndCapture(stream.handle(), &graph));
@@ -141,7 +141,7 @@ struct Captured::State {
 
 Captured::Captured(Device device, std::function<void()> work, std::function<std::vector<kernels::Update>()> numbers) {
   check_device(device);
-  (void)allocator_of(device);  // starts it
+  (void)allocator_of(device);  // starts the device
   state_ = std::make_unique<State>();
   state_->device = device;
   state_->work = std::move(work), state_->numbers = std::move(numbers);
@@ -159,7 +159,7 @@ void Captured::operator()() {
     s.work();
   } else if (run == 1) {
     const int64_t before = updates_given();
-    s.run_in_pool();  // so that the third time finds the memory that it needs
+    s.run_in_pool();  // so that the third run finds the memory that it needs
     s.updates = updates_given() - before;
     s.block = empty({kNumbersAt + s.updates * int64_t{sizeof(NumberBytes)}}, {DType::u8, s.device});
   } else {

@@ -1,5 +1,5 @@
-// Work of a device that is done again and again: asked for twice, written down as a CUDA graph the third time, and from
-// then on started by one call of the driver, which costs the host the same for any number of kernels.
+// Repeated work of a device as a CUDA graph. The work runs normally twice and is captured the third time. From then on
+// a single driver call starts it, which costs the host the same for any number of kernels.
 #pragma once
 
 #include <functional>
@@ -14,29 +14,31 @@ struct Update;  // core/kernels/optimizer.h
 
 namespace isonorm::gpu {
 
-// What the work does with tensors of the device must be the same each time, with the same tensors or with ones that it
-// makes itself. Two kinds of numbers may change: random numbers of the thread's default_generator(), which go on from
-// wherever that is, and those of kernels::update (rates, bias corrections). All else of the host is written down as it was.
+// The work must do the same with tensors of the device each time, with the same tensors or with new ones that it makes
+// itself. Two kinds of numbers may change: random numbers of the thread's default_generator(), which continue from its
+// state, and the numbers of kernels::update (rates, bias corrections). All other values of the host are captured as
+// they were.
 //
-// The memory that the work takes the second and the third time is its own as long as this object lives: results of the
-// third time that the work leaves somewhere are written again each time. What the first time took is the allocator's
-// again: empty_cache() gives it back.
+// The memory that the work takes in the second and the third run belongs to this object as long as it lives: results of
+// the third run that the work leaves somewhere are overwritten in every replay. Memory of the first run belongs to the
+// allocator again: empty_cache() releases it.
 //
-// While it is written down the work may not wait for the device (item(), to_vector(), printing) nor bring tensors from
-// the host: "captured step: it waits for the device, ...". No other thread may use the device meanwhile.
+// During the capture the work may not wait for the device (item(), to_vector(), printing) nor copy tensors from the
+// host: "captured step: it waits for the device, ...". No other thread may use the device meanwhile.
 class Captured {
  public:
-  // numbers: counts a step without asking anything of the device, and gives the updates that it would make, in order, of
-  // which gradient_scale, l2, keep and rule are read; not given: there are none. Throws where `device` is none of CUDA's.
+  // numbers: counts a step without giving the device work, and returns the updates that the step would make, in order;
+  // only their gradient_scale, l2, keep and rule are read. Not given: there are no updates. Throws if `device` is not a
+  // CUDA device.
   Captured(Device device, std::function<void()> work, std::function<std::vector<kernels::Update>()> numbers = {});
   ~Captured();
   Captured(const Captured&) = delete;
   Captured& operator=(const Captured&) = delete;
 
-  // Does the work once more. Throws what it throws; where numbers() gives other updates than those written down; where
-  // the capture fails, what was done on the host has then been done all the same.
+  // Does the work once more. Throws the work's errors, and an error if numbers() returns other updates than the
+  // captured ones. If the capture fails, its effects on the host remain.
   void operator()();
-  // Whether the next call replays.
+  // True if the next call replays the graph.
   bool replays() const;
 
  private:

@@ -1,8 +1,9 @@
-// check_ids, check_weights: what is wrong goes to the device's place for complaints (gpu/steps/complaints.h).
+// check_ids, check_weights: errors go to the device's place for complaints (gpu/steps/complaints.h).
 //
-// look_at_ids: a thread for each id; the least position of a wrong one by atomicMin, which no order changes. The block
-// that is done last (a counter; Harris, Mark, "threadFenceReduction", CUDA samples) writes the complaint, and sets both
-// words back for the next check. Reads each id once.
+// look_at_ids: a thread for each id. atomicMin finds the smallest position of a wrong id, in any order of threads. The
+// last block to finish (a counter; Harris, Mark, "threadFenceReduction", CUDA samples) writes the complaint and resets
+// both words for the next check. Reads each id once.
+//
 // look_at_weights: one thread.
 #include "gpu/launch.h"
 #include "gpu/slots.h"
@@ -14,7 +15,7 @@ namespace {
 
 using kernels::Complaint;
 
-// By one thread of a grid.
+// Called by one thread of a grid.
 __device__ void complain(ComplaintPlace* place, const Complaint& c) {
   volatile int* full = &place->full;
   if (*full) return;
@@ -46,7 +47,7 @@ __global__ void look_at_weights(ComplaintPlace* place, const double* least, cons
                                 Complaint c) {
   if (threadIdx.x > 0) return;
   c.least = *least, c.total = *total, c.positive = *positive;
-  const bool good = c.least >= 0 && c.total - c.total == 0;  // the latter: finite
+  const bool good = c.least >= 0 && c.total - c.total == 0;  // the latter: total is finite
   if (good && c.positive >= c.needed) return;
   c.kind = good ? Complaint::Kind::positive : Complaint::Kind::weights;
   complain(place, c);

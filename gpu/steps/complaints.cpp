@@ -19,7 +19,7 @@ struct Room {
   std::mutex mutex;
   std::unique_ptr<Pinned> pinned;
   std::atomic<ComplaintPlace*> place{nullptr};
-  std::byte* words = nullptr;  // of the device: `first`, then `done`
+  std::byte* words = nullptr;  // device memory: `first`, then `done`
 };
 
 Room& room(int index) {
@@ -67,7 +67,7 @@ void throw_complaint(int index) {
   const kernels::Complaint c = place->complaint;
   std::atomic_ref(place->full).store(0, std::memory_order_release);
   const std::string message = text_of(c);
-  // Not by raise(): what waits is seldom what asked.
+  // Not by raise(): the code that waits is seldom the code that asked for the check.
   throw Error(ErrorKind::invalid, c.path && *c.path ? text(c.path, ": ", message) : message, __FILE__, __LINE__);
 }
 

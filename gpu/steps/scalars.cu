@@ -1,7 +1,7 @@
-// clip_numbers, trust_ratios: numbers of a step that are measured on the device and read there by the update.
+// clip_numbers, trust_ratios: numbers of a step that are computed on the device, where the update reads them.
 //
-// clip: one block, whose threads add the sums in turn, in a fixed tree. ratios_of: a thread for each tensor of up to
-// kRatios, whose options are the launch's argument.
+// clip: one block, whose threads add the sums in turn, then in a fixed tree. ratios_of: a thread for each of up to
+// kRatios tensors, whose options are the launch's argument.
 #include "core/kernels/optimizer.h"
 #include "gpu/block.cuh"
 #include "gpu/launch.h"

@@ -1,4 +1,4 @@
-// Keys and values of rows that a decoder has seen: what one that goes on a row at a time need not compute again.
+// KV cache: the keys and values of tokens that a decoder has seen, so that the next step does not compute them again.
 #pragma once
 
 #include <span>
@@ -8,26 +8,27 @@
 
 namespace isonorm::nn {
 
-// Of one attention: [batch, heads of keys, time, head_width]; undefined where it has seen nothing.
+// The cache of one attention layer: [batch, key heads, time, head_width], undefined if it is empty.
 struct KeyValues {
   Tensor keys, values;
 
   int64_t time() const { return keys.defined() ? keys.size(2) : 0; }
-  // Those of the rows behind, [batch, heads of keys, their number, head_width].
+  // Appends the keys and values of new tokens, [batch, key heads, number of tokens, head_width].
   void append(const Tensor& more_keys, const Tensor& more_values);
 };
 
-// Of a block: of self-attention, and of attention to an encoder's rows, which are the same at every step.
+// The caches of a block: self-attention (own), and cross-attention to the encoder's rows, which stay the same
+// (encoded).
 struct BlockCache {
   KeyValues own, encoded;
 };
 
-// Of a stack of causal blocks: empty at first, handed to every pass over the rows that come next. Whoever changes
-// weights in between begins with a new one.
+// The cache of a stack of causal blocks: empty at first, then passed to every forward over the next tokens. Use a new
+// one after weights have changed.
 class DecodingCache {
  public:
-  int64_t time() const { return blocks_.empty() ? 0 : blocks_[0].own.time(); }  // rows seen
-  // Row i of the batch becomes what row rows[i] was: a search goes on with some of its beams, each once or more often.
+  int64_t time() const { return blocks_.empty() ? 0 : blocks_[0].own.time(); }  // tokens seen
+  // Row i of the batch becomes the former row rows[i]: beam search keeps some of its beams, some of them several times.
   void choose(std::span<const int64_t> rows);
   BlockCache& of(size_t block);
 

@@ -13,7 +13,7 @@
 namespace isonorm::nn {
 namespace {
 
-// Draws a weight [gates x hidden, in], and its bias where it has one.
+// Draws a weight [gates x hidden, in], and its bias if it has one.
 void draw(const Linear& linear, const RecurrentOptions& o) {
   const int64_t in = linear.weight.size(1);
   if (o.initialisation == RecurrentInitialisation::uniform) {

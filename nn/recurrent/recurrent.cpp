@@ -29,7 +29,7 @@ Recurrent::Recurrent(const RecurrentOptions& o, const MakeCell& make) : options(
 Tensor Recurrent::run(Cell& cell, const Tensor& x, const Tensor& mask, const std::vector<bool>& padded, bool backwards,
                       std::vector<Tensor>& state) const {
   const int64_t time = x.size(1);
-  // One node for all steps: each its own would make a gradient of all of them for every step.
+  // One split for all steps. With a node per step, each step would make a gradient of the size of the whole sequence.
   const std::vector<Tensor> prepared = split(cell.prepared(x), std::vector<int64_t>(static_cast<size_t>(time), 1), 1);
   std::vector<Tensor> rows(static_cast<size_t>(time));
   for (int64_t i = 0; i < time; ++i) {
@@ -79,7 +79,7 @@ RecurrentResult Recurrent::operator()(const Tensor& x, const RecurrentInput& inp
   Tensor counts;  // u8
   if (std::find(padded.begin(), padded.end(), true) != padded.end()) {
     counts = ne(detach(input.mask), 0);
-    // What is hidden may be anything, NaN too, and takes no part in gradients.
+    // Padded values may be anything, even NaN, and take no part in gradients.
     result.output = where(unsqueeze(counts, 2), x, zeros({}, x.options()));
   }
   std::vector<std::vector<Tensor>> last(parts);

@@ -1,11 +1,11 @@
-// Recurrent layers: GRU (Cho et al., 1406.1078) and LSTM (Hochreiter & Schmidhuber, 1997), plain as PyTorch has them or
-// with a norm of what goes into the gates (Ba et al., 1607.06450; Zhang & Sennrich, 1910.07467). Stacked, in both
-// directions, with masks of padded steps.
+// Recurrent layers: GRU (Cho et al., 1406.1078) and LSTM (Hochreiter & Schmidhuber, 1997), plain as in PyTorch, or with
+// norms of the gates' inputs (Ba et al., 1607.06450; Zhang & Sennrich, 1910.07467). Several layers, both directions,
+// masks for padded steps.
 //
 //   nn::Gru gru({.inputs = 8, .hidden = 32, .norm = nn::RecurrentNorm::rms});
 //   nn::RecurrentResult r = gru(x);                       // x [batch, time, 8] -> r.output [batch, time, 32]
 //   for (auto& part : r.state) part = detach(part);       // truncated backpropagation through time:
-//   r = gru(next, {.state = r.state});                    // goes on where it was
+//   r = gru(next, {.state = r.state});                    // continues from this state
 #pragma once
 
 #include <functional>
@@ -17,19 +17,20 @@ namespace isonorm::nn {
 struct RecurrentInput {
   // [layers * directions, batch, hidden] for each part of the cell's state (GRU h; LSTM h, c); empty: zeros.
   std::vector<Tensor> state = {};
-  // [batch, time], 1 for a step that counts and 0 for padding, which leaves the state as it was. u8, such as
-  // arange(time) < lengths.unsqueeze(1), or the rows' dtype; undefined: all count. Hidden steps are not read.
+  // [batch, time]: 1 for a real step, 0 for padding, which leaves the state unchanged. u8, such as arange(time) <
+  // lengths.unsqueeze(1), or the dtype of x. Undefined: all steps are real. Values of x at padded steps are not read.
   Tensor mask = {};
 };
 
 struct RecurrentResult {
-  Tensor output;  // [batch, time, directions * hidden]: of the last layer; of a padded step the state that stayed
-  std::vector<Tensor> state;  // as RecurrentInput::state, behind the last step (of the backward direction: the first)
+  Tensor output;  // [batch, time, directions * hidden], of the last layer; at a padded step: the unchanged state
+  std::vector<Tensor> state;  // like RecurrentInput::state, after the last step (backward direction: after the first)
 };
 
-// x [batch, time, inputs] of the parameters' dtype, or of bf16 where they are f32: then states and outputs are of bf16,
-// and parameters are rounded where a product reads them. Throws on sizes that are not positive, p or dropout out of
-// range, dropout of one layer (it acts between two), an empty sequence, a mask with other numbers or that hides every step of an example, and on shapes and dtypes that do not fit.
+// x [batch, time, inputs] in the parameters' dtype, or bf16 if the parameters are f32: states and outputs are then
+// bf16, and parameters are rounded when a product reads them. Throws if sizes are not positive, if p or dropout is out
+// of range, if there is dropout with one layer (dropout acts between layers), if the sequence is empty, if a mask has
+// other numbers than 0 and 1 or hides every step of an example, or if shapes or dtypes do not fit.
 class Recurrent : public Module {
  public:
   RecurrentResult operator()(const Tensor& x, const RecurrentInput& input = {});
@@ -40,12 +41,12 @@ class Recurrent : public Module {
   Recurrent(const RecurrentOptions& options, const MakeCell& make);
 
  private:
-  // One direction of a layer: its rows [batch, time, hidden], and the state behind them. padded: by step, whether the
-  // mask, u8, hides it for some example.
+  // Runs one direction of a layer. Returns its rows [batch, time, hidden] and updates `state`. mask: u8. padded[t]: the
+  // mask hides step t of at least one example.
   Tensor run(Cell& cell, const Tensor& x, const Tensor& mask, const std::vector<bool>& padded, bool backwards,
              std::vector<Tensor>& state) const;
 
-  std::vector<Cell*> cells_;  // of layer i in direction k: i * directions + k
+  std::vector<Cell*> cells_;  // layer i in direction k: cells_[i * directions + k]
 };
 
 class Gru : public Recurrent {

@@ -1,4 +1,4 @@
-// The arrangements by name: a new one is a file beside these, and stands here.
+// List of the arrangements. A new one gets a file in this folder and an entry here.
 #pragma once
 
 #include "nn/residual/dual.h"

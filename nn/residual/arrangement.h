@@ -1,4 +1,5 @@
-// How the sub-layers of a Transformer are arranged along its residual stream: a row of data that makes connections.
+// The arrangement of sub-layers along the residual stream of a Transformer (Pre-LN, Post-LN, ...): a row of data that
+// makes the connections.
 #pragma once
 
 #include <string_view>
@@ -7,14 +8,14 @@
 
 namespace isonorm::nn {
 
-// A stack of blocks is a model's only one, or one of the two of an encoder-decoder (Vaswani et al., 1706.03762); a
-// decoder's blocks have a sub-layer more between the two others, which attends to the encoder's rows.
+// A stack of blocks is a model's only one, or one of the two of an encoder-decoder (Vaswani et al., 1706.03762). A
+// decoder's blocks have a third sub-layer between the other two: cross-attention to the encoder's rows.
 enum class Stack { alone, encoder, decoder };
 
 struct BlockPlace {
-  int64_t index = 0, depth = 1;  // counted from 0; blocks of the stack
+  int64_t index = 0, depth = 1;  // index counts from 0; depth: number of blocks of the stack
   Stack stack = Stack::alone;
-  int64_t other_depth = 0;  // blocks of the other stack, where there is one
+  int64_t other_depth = 0;  // number of blocks of the other stack, if there is one
 
   int64_t sublayers() const { return stack == Stack::decoder ? 3 : 2; }
 };
@@ -22,31 +23,33 @@ struct BlockPlace {
 // The connections of a block's sub-layers, which may share parameters.
 struct BlockConnections {
   std::unique_ptr<Connection> attention, mlp;
-  std::unique_ptr<Connection> cross = {};  // of a decoder's block
+  std::unique_ptr<Connection> cross = {};  // only in a decoder's block
 };
 
-// The matrices of attention [out, in], to be written to.
+// The weights of attention, [out, in]. Writes to them go to the layers.
 struct AttentionWeights {
   Tensor query, key, value, output;
 };
-// Those of a block. mlp: fc1, the gate of swiglu, fc2.
+// The weights of a block. mlp: fc1, the gate if the activation is swiglu, fc2.
 struct BlockWeights {
   AttentionWeights attention;
   std::vector<Tensor> mlp;
-  std::optional<AttentionWeights> cross = {};  // of a decoder's block
+  std::optional<AttentionWeights> cross = {};  // only in a decoder's block
 };
 
 struct Arrangement {
   const char* name;  // in files and on the command line
-  // Those of the block at `place`. norms: options of the block's norms.
+  // Makes the connections of the block at `place`. norms: options of the block's norms.
   BlockConnections (*block)(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
-  // What the head reads through, behind the last block: its join() is not called. norm: options of the final norm.
+  // Makes the connection through which the head reads after the last block; its join() is not called. norm: options of
+  // the final norm.
   std::unique_ptr<Connection> (*last)(int64_t width, const ConnectionOptions& norm);
-  // What belongs to it of the branches: norms before attention's output and the MLP's second map, initial values of a
-  // block's matrices (null: those of the layers).
+  // Norms inside the branches (before attention's output map and the MLP's second map), and a function that draws the
+  // initial matrices of a block (null: the layers' own distributions).
   bool inner_norms = false;
   void (*initialise)(const BlockWeights& weights, const BlockPlace& place) = nullptr;
-  // The first branch reads the embeddings as they are, which are no rows of the stream yet: their tables are not mapped.
+  // The first branch reads the embeddings as they are. They are not rows of the stream yet, so their tables are not
+  // mapped.
   bool bare_entry = false;
 };
 
@@ -56,15 +59,15 @@ constexpr bool operator==(const Arrangement& a, const Arrangement& b) {
          a.inner_norms == b.inner_norms && a.initialise == b.initialise && a.bare_entry == b.bare_entry;
 }
 
-// Throws, as `name`, where there is no such block.
+// Throws, naming `name`, if there is no such block.
 void check_place(const char* name, const BlockPlace& place);
 
-// For Arrangement::initialise: queries and keys by Xavier's normal distribution, the other matrices by `gain` times it,
-// those of cross-attention by `cross` times it (Wang et al., 2203.00555, figure 2, and 2210.06423, figure 2; biases
-// stay what they are).
+// For Arrangement::initialise: queries and keys from Xavier's normal distribution, the other matrices from `gain` times
+// it, and values and outputs of cross-attention from `cross` times it (Wang et al., 2203.00555, figure 2, and
+// 2210.06423, figure 2). Biases keep their values.
 void initialise_scaled(const BlockWeights& weights, double gain, double cross = 1);
 
-// The connections of a block's sub-layers, made in their order: make(i) -> std::unique_ptr of a Connection, i from 0.
+// Makes the connections of a block's sub-layers in order: make(i) returns a std::unique_ptr of a Connection, i from 0.
 template <class Make> BlockConnections each_sublayer(const BlockPlace& place, Make&& make) {
   BlockConnections c;
   int64_t i = 0;
@@ -74,7 +77,7 @@ template <class Make> BlockConnections each_sublayer(const BlockPlace& place, Ma
   return c;
 }
 
-// For Arrangement::block and Arrangement::last, where they need no more than the norms' options: a C each.
+// For Arrangement::block and Arrangement::last, if they need only the norms' options: each connection is a C.
 template <class C> BlockConnections block_of(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
   return each_sublayer(place, [&](int64_t) { return std::make_unique<C>(width, norms); });
 }

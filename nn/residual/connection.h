@@ -1,4 +1,4 @@
-// The connections that the sub-layers of a Transformer hang on its residual stream by.
+// Residual connections: how a sub-layer reads the residual stream and how its output is added back.
 #pragma once
 
 #include "nn/norm.h"
@@ -8,13 +8,14 @@ namespace isonorm::nn {
 
 struct ConnectionOptions {
   double eps = 1e-5;
-  bool affine = false;              // a learned gain and bias, where it normalizes
-  bool bias = true;                 // false: of the two the gain alone
-  NormKind kind = NormKind::layer;  // none: the bare stream goes on to the readers
+  bool affine = false;              // if there is a norm: a learned gain and bias
+  bool bias = true;                 // false: only the gain
+  NormKind kind = NormKind::layer;  // none: readers get the stream itself
   MixedPrecision precision = {};
-  // The rows that the gain acts on are more than what readers read: it stays with them, whoever could take it up.
+  // The norm's rows go to more than linear readers (they become the stream, or are added to it), so the gain stays in
+  // the norm and is not moved into the readers.
   bool keeps_gain = false;
-  bool folded = false;  // gains that readers can take up are in them already: only kept ones are there
+  bool folded = false;  // the gains that readers can absorb are in them already; only kept gains exist
 
   ConnectionOptions keeping_gain() const {
     ConnectionOptions o = *this;
@@ -23,31 +24,32 @@ struct ConnectionOptions {
   }
 };
 
-// A residual connection (He et al., 1512.03385) with its norm: what a branch reads of the stream, and what the stream
-// becomes.
+// A residual connection (He et al., 1512.03385) with its norm: it gives the rows that a branch reads, and updates the
+// stream by the branch's output.
 //   connection.join(r, branch(connection.read(r)));
 class Connection : public Norm {
  public:
   Connection(int64_t width, const ConnectionOptions& options);
 
-  // The rows that the branch reads, or the head behind the last sub-layer: shape of the stream, dtype of the stream or
+  // The rows that the branch reads, or the head after the last sub-layer. Shape of the stream; dtype of the stream or
   // of the branches.
   virtual Tensor read(Residual& r) = 0;
   // The same in the dtype of the branches.
   Tensor rows(Residual& r);
-  // Takes the branch's output into the stream. Throws where the shape is not the stream's, at the latest when the two
-  // are added.
+  // Adds the branch's output to the stream. Throws if its shape is not the stream's, at the latest when the two are
+  // added.
   virtual void join(Residual& r, const Tensor& branch) = 0;
 
-  // Whether read() gives rows of the stream. Others are no rows of it (embeddings as they are; rows behind a gain that
-  // stays).
+  // True if read() gives rows of the stream. Examples of others: bare embeddings, and rows after a gain that stays in
+  // the norm.
   virtual bool reads_stream() const { return true; }
   bool keeps_gain() const { return keeps_gain_; }
   const MixedPrecision& precision() const { return precision_; }
 
-  // How rows of the Pre-LN model become rows of the stream, in coordinates of its own; by default they are such.
+  // Sets the map from rows of the Pre-LN model to rows of the stream in its coordinates. By default there is none.
   void enter_by(Rows map) { enters_ = std::move(map); }
-  // What rows() gives goes through this map, where others have a part of the branch, or of the rows.
+  // For tensor parallelism, in which other ranks have a part of the branch or of the rows: passes the result of rows()
+  // through this map.
   void hand_by(Rows map) { hands_ = std::move(map); }
 
  protected:

@@ -7,14 +7,14 @@
 namespace isonorm::nn {
 namespace {
 
-// Of a formula in the blocks of the own stack: of both, as encoder.
+// The values of a formula for the three kinds of stack. `encoder` depends on the depths of both stacks.
 struct Constants {
   double alone, encoder, decoder;
 };
 double of(const Constants& c, Stack stack) {
   return stack == Stack::alone ? c.alone : stack == Stack::encoder ? c.encoder : c.decoder;
 }
-// N^4 M, the other stack being the decoder.
+// N^4 M, if the other stack is the decoder.
 double both(const BlockPlace& p) {
   return std::pow(static_cast<double>(p.depth), 4) * static_cast<double>(p.other_depth);
 }

@@ -1,5 +1,5 @@
 // DeepNorm, x <- LayerNorm(alpha x + branch(x)), without a norm before the head (Wang et al., 2203.00555, section 3 and
-// figure 2): values, attention's output and the MLP begin with beta times Xavier's distribution.
+// figure 2). Values, attention's output and the MLP begin with beta times Xavier's distribution.
 //
 //   blocks                                    alpha                   beta
 //   encoder or decoder alone, N               (2N)^(1/4)              (8N)^(-1/4)

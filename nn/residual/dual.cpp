@@ -5,7 +5,7 @@
 namespace isonorm::nn {
 namespace {
 
-constexpr double kEps = 1e-7;  // of the last norm, whose rows are a sum of many branches
+constexpr double kEps = 1e-7;  // of the last norm, which normalizes a sum of many branches
 
 ConnectionOptions last(ConnectionOptions o) {
   check(o.kind != NormKind::none || !o.affine,

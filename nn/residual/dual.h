@@ -1,8 +1,8 @@
-// ResiDual (Xie et al., 2304.14802, section 3.1): a Post-LN stream, x <- LayerNorm(x + branch(x)), and beside it the sum
-// d <- d + branch(x) of the embeddings and all branches, which no norm meets but the last: the head reads x +
-// LayerNorm(d), with eps 1e-7. The paper's code adds s branch(x) to s times the embeddings, s = 1 but for s = 0.05 in deep
-// models of fp16, whose range d would leave. Here s = 1: LayerNorm(s d) with eps is LayerNorm(d) with eps/s^2, and no dtype
-// here has fp16's range.
+// ResiDual (Xie et al., 2304.14802, section 3.1): a Post-LN stream x <- LayerNorm(x + branch(x)) and a second stream d
+// <- d + branch(x), the sum of the embeddings and all branches. Only the last norm reads d: the head gets x +
+// LayerNorm(d), with eps 1e-7. The paper's code scales embeddings and branches in d by s, with s = 1 except in deep
+// fp16 models (s = 0.05), where d would overflow. Here s = 1: LayerNorm(s d) with eps equals LayerNorm(d) with eps/s^2,
+// and no dtype that trains here has the range of fp16.
 #pragma once
 
 #include "nn/residual/post_norm.h"
@@ -19,7 +19,7 @@ class DualEnd : public PreNorm {
  public:
   DualEnd(int64_t width, ConnectionOptions options);
   Tensor read(Residual& r) override;
-  // Behind gains it reads a sum of two rows of d entries.
+  // With gains it reads a sum of two rows of d entries.
   bool reads_stream() const override { return !weight.defined(); }
 };
 

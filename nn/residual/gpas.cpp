@@ -9,7 +9,7 @@
 namespace isonorm::nn {
 namespace {
 
-// Its own parameter "gate", or that of the block's other connection.
+// A connection with a gate: its own parameter "gate", or the gate of the block's first connection.
 template <class Base> class Gated : public Base {
  public:
   template <class... Options>
@@ -39,7 +39,8 @@ template <class Base> class GatedShortcut : public Gated<Base> {
   Tensor shortcut(const Tensor& x) const override { return Base::shortcut(this->phi(x)); }
 };
 
-// The block's connections, which share the first one's gate; options(i): what that of sub-layer i is made of, a tuple.
+// Makes the connections of a block, which share the first one's gate. options(i): a tuple of the constructor's
+// arguments for sub-layer i.
 template <class C, class Options> BlockConnections with_one_gate(const BlockPlace& place, Options&& options) {
   const C* first = nullptr;
   return each_sublayer(place, [&](int64_t i) {

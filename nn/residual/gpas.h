@@ -1,9 +1,9 @@
-// GPAS (Chen et al., 2506.22049, section 3): a stream is scaled down where it goes on, phi(x) = x - silu(a) sg(x), with a
-// gate a for each block, 0 at first, and sg the stop-gradient: values are multiplied by 1 - silu(a), gradients are not.
-// So the gate's gradient is -silu'(a) sum(g x), and no gradient here is that of the function.
+// GPAS (Chen et al., 2506.22049, section 3): the stream is scaled down, phi(x) = x - silu(a) sg(x), with one gate a per
+// block, 0 at first, and the stop-gradient sg. Values are multiplied by 1 - silu(a), gradients are not. So the gate's
+// gradient is -silu'(a) sum(g x), and the gradients here are not the derivatives of the function.
 //   pre_gpas, lns_gpas, sandwich_gpas   x <- phi(x + ...), the sum of Pre-LN, LayerNorm Scaling and Sandwich-LN
 //   deeppost_gpas                       x <- LayerNorm(alpha phi(x) + branch(x))
-//   post_pre_gpas                       Mix-LN's blocks: x <- LayerNorm(phi(x) + branch(x)), x <- phi(x + branch(norm(x)))
+//   post_pre_gpas                       Mix-LN: x <- LayerNorm(phi(x) + branch(x)), then x <- phi(x + branch(norm(x)))
 #pragma once
 
 #include "nn/residual/deep_norm.h"
@@ -13,7 +13,7 @@
 
 namespace isonorm::nn {
 
-// The gates of a model's connections, [1] each; none where it has no such connections.
+// The gates of a model's connections, [1] each. Empty if the arrangement has none.
 std::vector<Tensor> gates(const Module& model);
 
 BlockConnections pre_gpas_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);

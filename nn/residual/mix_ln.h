@@ -6,7 +6,7 @@
 
 namespace isonorm::nn {
 
-// How many of the blocks are post-normalised. Throws, as `name`, where they are none: that would be Pre-LN.
+// The number of post-normalised blocks. Throws, naming `name`, if it is 0: that would be Pre-LN.
 int64_t mix_ln_posts(const char* name, int64_t depth);
 BlockConnections mix_ln_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
 

@@ -1,10 +1,10 @@
-// Post-normalised residual connections, x <- LayerNorm(x + branch(x)): those of the original Transformer (Vaswani et
-// al., 1706.03762). The rows behind the last block are normalised already, so there is no norm before the head, and
-// none before the first block either (Xiong et al., 2002.04745, figure 1a).
+// Post-normalised residual connections, x <- LayerNorm(x + branch(x)), as in the original Transformer (Vaswani et al.,
+// 1706.03762). The last block's output is normalised already, so there is no norm before the head, and none before the
+// first block (Xiong et al., 2002.04745, figure 1a).
 //
-// In the forms that centre (Jiang et al., 2305.14858, appendix B), P (x + F) = P x + P F: the branch's writer is
-// centred, and the shortcut's rows are where they are no rows of the stream yet: the embeddings, which the first branch
-// reads as they are, and rows behind a learned gain. Such rows have d entries in every form, and what reads them is not
+// Forms that centre (Jiang et al., 2305.14858, appendix B) use P (x + F) = P x + P F: the branch's writer is centred.
+// The shortcut is centred here if its rows are not rows of the stream: these are the embeddings, which the first branch
+// reads as they are, and rows after a learned gain. Such rows have d entries in every form, and their readers are not
 // mapped.
 #pragma once
 
@@ -12,13 +12,13 @@
 
 namespace isonorm::nn {
 
-// Where a connection stands among those that are post-normalised.
+// The place of a connection among the post-normalised ones.
 struct PostPlace {
-  bool first = false;  // its rows are the embeddings
-  bool last = false;   // its result goes to connections that are pre-normalised, which see no mean
+  bool first = false;  // its rows are the bare embeddings
+  bool last = false;   // its result goes to pre-normalised connections, which ignore the mean
 };
 
-// read(): x. join(): the normalised sum, in one pass. Throws where there is no norm.
+// read(): x. join(): adds and normalises in one pass. The constructor throws if there is no norm.
 class PostNorm : public Connection {
  public:
   explicit PostNorm(int64_t width, ConnectionOptions options = {}, PostPlace place = {});
@@ -27,17 +27,17 @@ class PostNorm : public Connection {
   bool reads_stream() const override;
 
  protected:
-  // What the branch is added to, as rows of the stream: x <- norm(shortcut(x) + branch(x)).
+  // The summand that is not the branch, as rows of the stream: x <- norm(shortcut(x) + branch(x)).
   virtual Tensor shortcut(const Tensor& x) const;
 
  private:
   PostPlace place_;
 };
 
-// Of the connection of sub-layer i of a block; last: of the last block that is post-normalised.
+// The place of sub-layer i's connection in a block. last: the block is the last post-normalised one.
 PostPlace post_place(const BlockPlace& place, int64_t i, bool last = false);
 
-// For Arrangement::block: a C each, made of its place and `more`.
+// For Arrangement::block: connections of class C, each made of its place and `more`.
 template <class C, class... More>
 BlockConnections post_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place,
                             const More&... more) {
@@ -45,8 +45,8 @@ BlockConnections post_block(int64_t width, const ConnectionOptions& norms, const
                        [&](int64_t i) { return std::make_unique<C>(width, norms, post_place(place, i), more...); });
 }
 
-// What the head reads behind post-normalised connections: the stream as it is, whose rows are normalised already;
-// `gained`: with a gain.
+// The connection through which the head reads after post-normalised connections: the stream itself, because its rows
+// are normalised already. `gained`: the norms have a gain.
 class PostEnd : public PreNorm {
  public:
   PostEnd(int64_t width, const ConnectionOptions& o)
@@ -57,7 +57,7 @@ class PostEnd : public PreNorm {
   bool gained_;
 };
 
-// For Arrangement::last: such an end.
+// For Arrangement::last: a PostEnd.
 std::unique_ptr<Connection> bare_last(int64_t width, const ConnectionOptions& norm);
 
 BlockConnections post_ln_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);

@@ -6,7 +6,7 @@
 
 namespace isonorm::nn {
 
-// read(): norm(x), adding the branch that waits in the same pass. join(): the branch waits for the next read().
+// read(): norm(x); adds the pending branch in the same pass. join(): the branch stays pending until the next read().
 class PreNorm : public Connection {
  public:
   explicit PreNorm(int64_t width, const ConnectionOptions& options = {}) : Connection(width, options) {}

@@ -20,7 +20,7 @@ Residual& Residual::operator+=(const Tensor& branch) {
 
 const Tensor& Residual::settle() {
   if (!pending.defined()) return stream;
-  const bool narrow = detail::fits_rows(stream.dtype(), pending.dtype());  // a branch of bf16, a stream of f32
+  const bool narrow = detail::fits_rows(stream.dtype(), pending.dtype());  // an f32 stream and a bf16 branch
   stream = stream + (narrow ? pending.to(stream.dtype()) : pending), pending = {};
   return stream;
 }

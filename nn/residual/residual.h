@@ -1,5 +1,5 @@
-// The residual stream between two sub-layers. A branch that is added waits, and the next norm adds it in the pass in which
-// it reads the stream (autograd/fused/add_norm.h):
+// The residual stream between two sub-layers. An added branch stays pending, and the next norm adds it in the pass in
+// which it reads the stream (autograd/fused/add_norm.h):
 //
 //   nn::Residual x = embedding(ids);
 //   x += attention(norm1(x));
@@ -11,18 +11,18 @@
 
 namespace isonorm::nn {
 
-// Tensors [..., width] of one floating dtype, but for a branch of bf16 beside a stream of f32.
+// Tensors [..., width] of one floating dtype, except that a bf16 branch may go with an f32 stream.
 struct Residual {
   Tensor stream;
-  Tensor pending;    // a branch that was computed but not yet added; undefined where none waits
-  Tensor dual = {};  // a second stream beside the first (ResiDual, 2304.14802); undefined where there is none
+  Tensor pending;    // a branch that is computed but not yet added; undefined if there is none
+  Tensor dual = {};  // a second stream (ResiDual, 2304.14802); undefined if there is none
 
   Residual(const Tensor& stream, const Tensor& pending = {}) : stream(stream), pending(pending) {}
 
-  // The branch waits; one that waited is added. A branch that broadcasts to the stream is expanded. Throws if it does
-  // not, is undefined, or has another dtype.
+  // Makes `branch` the pending one; a branch that was pending is added first. A branch that broadcasts to the stream is
+  // expanded. Throws if it does not broadcast, is undefined, or has another dtype.
   Residual& operator+=(const Tensor& branch);
-  // Adds the branch that waits, if any, and gives the stream.
+  // Adds the pending branch, if any, and returns the stream.
   const Tensor& settle();
   // Calls f(Tensor&) for each part that is defined: to take some of the rows or their mean, before or after the branch
   // is added.

@@ -6,8 +6,8 @@
 
 namespace isonorm::nn {
 
-// Its second norm is the child "after". In the forms that centre, the branch is zero-mean, so that this one is a norm of
-// the stream, too; behind a learned gain its rows have d entries in every form and are centred anew.
+// The second norm is the child "after". In forms that centre, the branch is zero-mean, so the second norm is a norm of
+// the stream, too. With a learned gain its rows have d entries in every form and are centred again.
 class Sandwich : public PreNorm {
  public:
   explicit Sandwich(int64_t width, const ConnectionOptions& options = {});

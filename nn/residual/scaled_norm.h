@@ -1,6 +1,6 @@
-// LayerNorm Scaling (Sun et al., 2502.05795, equation 7): Pre-LN in whose l-th block, counted from 1, the norms' results
-// are multiplied by 1/sqrt(l). As in the paper the factor is fixed, with or without a gain beside it. In the released code
-// of GPAS it is the initial value of a gain that is learned: TransformerOptions::scaled_gains, with pre_ln.
+// LayerNorm Scaling (Sun et al., 2502.05795, equation 7): Pre-LN whose norms in block l = 1, 2, ... are multiplied by
+// 1/sqrt(l). As in the paper, the factor is fixed, with or without a gain. In the released code of GPAS it is the
+// initial value of a learned gain: TransformerOptions::scaled_gains with pre_ln.
 #pragma once
 
 #include "nn/residual/pre_norm.h"

@@ -1,8 +1,10 @@
-// Sub-LN (Wang et al., Foundation Transformers, 2210.06423, figure 2): Pre-LN with a LayerNorm more in each branch, of
-// the concatenated heads before self-attention's output and of the hidden entries before the MLP's second map. Values,
-// attention's output and the MLP begin with Xavier's distribution times sqrt(ln 2N) with N blocks, encoder or decoder
-// alone, sqrt(ln(3M) ln(2N) / 3) in an encoder of N before a decoder of M, sqrt(ln 3M) in that decoder, whose
-// cross-attention begins with Xavier's itself.
+// Sub-LN (Wang et al., Foundation Transformers, 2210.06423, figure 2): Pre-LN with an additional LayerNorm in each
+// branch: of the concatenated heads before self-attention's output map, and of the hidden entries before the MLP's
+// second map. Values, attention's output and the MLP begin with Xavier's distribution times a gain:
+//
+//   encoder or decoder alone, N               sqrt(ln 2N)
+//   encoder of N before a decoder of M        sqrt(ln(3M) ln(2N) / 3)
+//   decoder of M                              sqrt(ln 3M), its cross-attention 1
 #pragma once
 
 #include "nn/residual/pre_norm.h"

@@ -55,6 +55,6 @@ class Isonorm(ConanFile):
         CMake(self).install()
 
     def package_info(self):
-        # The library's own CMake package says what a program links.
+        # The library's CMake package lists the libraries to link.
         self.cpp_info.set_property("cmake_find_mode", "none")
         self.cpp_info.builddirs = [os.path.join("lib", "cmake", "isonorm")]

@@ -55,10 +55,10 @@ Tensor NormedLayer::forward(const Tensor& x) {
   if (batch_) return (*batch_)(y);
   const bool dense = y.rank() == 2, by_place = norm_ != ConvNorm::layer && !dense;
   GroupNormOptions o;
-  if (norm_ == ConvNorm::rms || norm_ == ConvNorm::prms) o = {.kind = NormKind::rms, .eps = 1e-6};  // its README's
+  if (norm_ == ConvNorm::rms || norm_ == ConvNorm::prms) o = {.kind = NormKind::rms, .eps = 1e-6};  // RMSNorm's README
   if (norm_ != ConvNorm::prms) return group_norm(y, by_place ? y.size(-1) : 1, gain_, bias_, o);
   o.p = 0.125;
-  // The places of a dense layer are its outputs.
+  // In a dense layer the normalized positions are the outputs.
   return dense ? rms_norm(y, gain_, bias_, {.eps = o.eps, .p = o.p}) : group_norm(y, y.size(-1), gain_, bias_, o);
 }
 

@@ -6,8 +6,8 @@
 #include "core/kernels/matmul.h"
 #include "core/view.h"
 
-// Eigenvalues, ascending in w [n], and eigenvectors, the columns of a [n, n] by columns, of the symmetric a whose upper
-// part is read. OpenBLAS has it; its header does not.
+// LAPACK: eigenvalues w [n], ascending, and eigenvectors of a symmetric matrix a [n, n] whose upper triangle is read.
+// The eigenvectors replace a, column by column. OpenBLAS has the function, but its header does not declare it.
 extern "C" void dsyevd_(const char* job, const char* part, const int* n, double* a, const int* lda, double* w,
                         double* work, const int* work_size, int* integers, const int* integers_size, int* info);
 
@@ -16,7 +16,7 @@ namespace isonorm::papers {
 using namespace data;
 namespace {
 
-// a symmetric [n, n] becomes the rows of its eigenvectors; returns the eigenvalues.
+// Replaces the symmetric a [n, n] by its eigenvectors, one per row. Returns the eigenvalues.
 std::vector<double> decompose(double* a, int64_t size) {
   const int n = static_cast<int>(size), ask = -1;
   std::vector<double> values(static_cast<size_t>(n));
@@ -38,7 +38,7 @@ Zca Zca::fit(const LabelledImages& set, const ZcaOptions& o) {
   const int64_t n = std::min(o.images, set.images.size(0));
   check(n >= 2, "zca: ", n, " images, expected 2 at least");
   const int64_t pixels = set.images.numel() / set.images.size(0);
-  // LAPACK's work of 1 + 6 n + 2 n^2 numbers is counted in 32 bits.
+  // LAPACK counts its workspace of 1 + 6 n + 2 n^2 numbers in 32 bits.
   check(pixels < 32000, "zca: images of ", pixels, " numbers, expected less than 32000");
   PixelScale scale = o.scale;
   scale.dtype = DType::f64;
@@ -64,7 +64,7 @@ Zca Zca::fit(const LabelledImages& set, const ZcaOptions& o) {
   const std::vector<double> values = decompose(vectors, pixels);
   const Tensor scaled = detached::clone(sums);
   double* s = scaled.mutable_data<double>();
-  for (int64_t i = 0; i < scaled.numel(); ++i)  // rounding may leave an eigenvalue of 0 a little below it
+  for (int64_t i = 0; i < scaled.numel(); ++i)  // rounding may make an eigenvalue of 0 slightly negative
     s[i] /= std::sqrt(std::max(0.0, values[i / pixels]) + o.eps);
   const Tensor matrix = empty({pixels, pixels}, {DType::f64});
   kernels::matmul.on(kCpu, matrix, detached::transpose(sums, 0, 1), scaled, {});

@@ -1,4 +1,4 @@
-// E5 and E6: how far one step of SGD on all blocks moves what a network gives, by depth.
+// E5 and E6: how far one step of SGD on all blocks moves the network's output, by depth.
 #include <algorithm>
 #include <cmath>
 
@@ -23,7 +23,7 @@ struct Scale {
   double rate;
 };
 
-// |F(after) - F(before)| / rate of a row, mean over rows.
+// |F(after) - F(before)| / learning rate for each row, mean over the rows.
 double moved(const NetKind& kind, int64_t depth, uint64_t seed, const Scale& s) {
   DeepNet net(kind.connection, depth, seed, kind.norm, s.width);
   const NetBatch batch(seed, s.width);

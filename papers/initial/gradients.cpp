@@ -1,4 +1,4 @@
-// E1, E3, E7 and E17: how large gradients are at the initial weights, in the last block, in the first, in all.
+// E1, E3, E7 and E17: size of the gradients at the initial weights: in the last block, in the first, in all blocks.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kSeeds = 8;
 const std::vector<double> kDepths = {2, 4, 8, 16, 32, 64};
-constexpr size_t kFrom = 2;  // of these the first whose slope counts
+constexpr size_t kFrom = 2;  // index of the first depth that counts for the slope
 
 std::string fixed(double x) { return printed("%.2f", x); }
 
@@ -24,9 +24,9 @@ std::string net_of(int64_t width) {
 }
 
 constexpr int64_t kProfileDepths[] = {12, 16, 24};
-constexpr size_t kShown = 1;  // of them, whose profile is shown
+constexpr size_t kShown = 1;  // index of the depth whose profile is shown
 
-// The norm of each block's gradient, geometric mean over the seeds (single nets of Post-LN are far from the others).
+// Norm of each block's gradient, geometric mean over the seeds (single Post-LN networks deviate far from the others).
 std::vector<double> profile_of(const ExperimentOptions& o, const NetKind& kind, int64_t depth, int64_t width) {
   o.tell(text(kind.name, ", depth ", depth));
   std::vector<double> norms(static_cast<size_t>(depth));
@@ -41,7 +41,7 @@ std::vector<double> profile_of(const ExperimentOptions& o, const NetKind& kind, 
   return norms;
 }
 
-// A curve of each kind over kDepths: what `of` says of a profile.
+// For each kind a curve over kDepths, with the value that `of` computes from the profile.
 template <class F> std::vector<Curve> by_depth(const ExperimentOptions& o, std::span<const NetKind> kinds, F&& of) {
   std::vector<Curve> curves;
   for (const NetKind& kind : kinds) {
@@ -52,7 +52,7 @@ template <class F> std::vector<Curve> by_depth(const ExperimentOptions& o, std::
   return curves;
 }
 
-// Standard deviation over mean.
+// Standard deviation divided by the mean.
 double deviation(const std::vector<double>& values) {
   const auto n = static_cast<double>(values.size());
   double mean = 0, squares = 0;
@@ -130,7 +130,7 @@ ExperimentResult gradient_profile(const ExperimentOptions& o) {
   }
   const auto rise = [&](size_t i) { return curves[i].values.back() / curves[i].values.front(); };
   const auto spread = [&](size_t i) { return spreads[i].values[kShown]; };
-  // Whether gradients of kind i deviate less than Pre-LN's at every depth.
+  // True if the gradients of kind i vary less over the blocks than Pre-LN's, at every depth.
   const auto evener = [&](size_t i) {
     return std::equal(spreads[i].values.begin(), spreads[i].values.end(), spreads[1].values.begin(), std::less<>());
   };

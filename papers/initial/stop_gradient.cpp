@@ -1,4 +1,4 @@
-// E10: what GPAS's stop-gradient does, beside the same scaling without it.
+// E10: the effect of GPAS's stop-gradient, compared with the same scaling without it.
 #include <cmath>
 
 #include "autograd/grad_mode.h"
@@ -16,7 +16,7 @@ namespace {
 constexpr double kFactor = 0.05;  // silu(gate)
 constexpr int64_t kDepth = 32;
 
-// The gate with silu(gate) = kFactor, by Newton's method.
+// The gate for which silu(gate) = kFactor, by Newton's method.
 double gate() {
   double a = kFactor;
   for (int i = 0; i < 30; ++i) {
@@ -26,7 +26,7 @@ double gate() {
   return a;
 }
 
-// x <- (1 - kFactor) (x + F(norm(x))), as a function whose gradient is its own.
+// x <- (1 - kFactor) (x + F(norm(x))), differentiated as it is, without a stop-gradient.
 class Scaled : public nn::PreNorm {
  public:
   using PreNorm::PreNorm;
@@ -38,7 +38,7 @@ class Scaled : public nn::PreNorm {
 const nn::Arrangement kScaled{.name = "scaled", .block = nn::block_of<Scaled>, .last = nn::last_of<nn::PreNorm>};
 
 struct Seen {
-  double stream, first, logits;  // mean square behind the last block, the first block's gradient, sum of squares
+  double stream, first, logits;  // mean square after the last block, first block's gradient norm, sum of squared logits
 };
 
 Seen look(const nn::Arrangement& connection, uint64_t seed) {
@@ -61,7 +61,7 @@ ExperimentResult stop_gradient(const ExperimentOptions& o) {
   const Seen plain = look(nn::kPreLn, seed), with = look(nn::kPreGpas, seed), without = look(kScaled, seed);
   const double predicted = std::pow(1 - kFactor, -(2.0 * kDepth - 1)), ratio = with.first / without.first;
   const double same = std::abs(with.logits / without.logits - 1), off = std::abs(ratio / predicted - 1);
-  constexpr double kRounding = 1e-9;  // of a product of 63 factors and a gradient through 64 sub-layers in f64
+  constexpr double kRounding = 1e-9;  // of a product of 63 factors and a gradient through 64 sub-layers, f64
   r.confirmed = same < kRounding && off < kRounding && with.stream < 0.5 * plain.stream;
   r.measured = text("Scaling the stream by ", 1 - kFactor, " behind every sub-layer of ", kDepth,
                     " blocks takes its mean square from ", printed("%.1f", plain.stream), " to ",

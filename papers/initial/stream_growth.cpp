@@ -1,4 +1,4 @@
-// E2, E8 and E9: how the stream grows from block to block at the initial weights, and how little of it is new.
+// E2, E8 and E9: growth of the stream from block to block at the initial weights, and how much each block changes it.
 #include <algorithm>
 #include <cmath>
 
@@ -17,7 +17,7 @@ constexpr int kSeeds = 16;
 constexpr int64_t kDepth = 32;
 const std::vector<double> kBlocks = {1, 2, 4, 8, 16, 32};
 
-// What f says of the stream behind each of kBlocks and behind the block before it, mean over the seeds.
+// f(stream after block b, stream after block b - 1) for each b in kBlocks, mean over the seeds.
 template <class F> std::vector<double> behind_blocks(const ExperimentOptions& o, const NetKind& kind, F&& f) {
   const NoGrad no_grad;
   std::vector<double> values(kBlocks.size());
@@ -54,13 +54,14 @@ ExperimentResult stream_growth(const ExperimentOptions& o) {
     curves.push_back({kind.name, kind.css, behind_blocks(o, kind, mean_square)});
   }
   const auto &post = curves[0].values, &pre = curves[1].values, &scaled = curves[2].values;
-  constexpr double kNoise = 0.15;  // of a mean over 16 x 32 rows of 64 numbers, and of one draw of the weights each
+  constexpr double kNoise = 0.15;  // of a mean over 16 x 32 rows of 64 numbers; one draw of the weights per seed
   bool within = true;
   for (size_t b = 0; b < kBlocks.size(); ++b)
     within = within && pre[b] > (1 + kBlocks[b] / 2) * (1 - kNoise) && pre[b] < (1 + 1.5 * kBlocks[b]) * (1 + kNoise);
   double post_off = 0;
   for (double v : post) post_off = std::max(post_off, std::abs(v - 1));
-  // Where blocks double: what grows like the block's number gains twice as much, what grows like its logarithm the same.
+  // The ratio of the gains of two doublings: 2 if the stream grows in proportion to the block's number, 1 if it grows
+  // like its logarithm.
   const auto gains = [](const std::vector<double>& v) { return (v[5] - v[4]) / (v[4] - v[3]); };
   r.confirmed = within && post_off < 1e-4 && gains(pre) > 1.6 && gains(scaled) < 1.4;
   r.measured =

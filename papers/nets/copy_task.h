@@ -1,5 +1,5 @@
-// Internal: A task that a small Transformer learns in some hundred steps, and a training of it that is looked at from
-// inside: every token is to say which one came before it.
+// Internal: a copy task that a small Transformer learns in some hundred steps: for each token, predict the token before
+// it. Its training records gradients and the stream.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace isonorm::papers {
 
-constexpr int64_t kCopyVocabulary = 16;  // log(16) = 2.77 is the loss of one who knows nothing
+constexpr int64_t kCopyVocabulary = 16;  // log(16) = 2.77 is the loss of a uniform prediction
 
 struct CopyTraining {
   nn::Arrangement connection;
@@ -16,23 +16,23 @@ struct CopyTraining {
   double lr = 1e-3;
   int64_t warmup = 0, steps = 240;
   uint64_t seed = 1;
-  std::function<void()> before_step = {};  // may throw, which ends the training
+  std::function<void()> before_step = {};  // may throw to end the training
 };
 
-// Of each block, at the first step or at the last.
+// Values for each block, at the first or at the last step.
 struct Inside {
-  std::vector<double> gradients;  // norm of the MLP's second weight's
-  std::vector<double> stream;     // mean square of the numbers behind it
+  std::vector<double> gradients;  // gradient norm of the MLP's second weight
+  std::vector<double> stream;     // mean square of the stream after the block
 };
 
 struct CopyResult {
   std::vector<double> losses;
-  double last = 0;  // mean of the last tenth; of a training that diverged NaN or large
+  double last = 0;  // mean of the last tenth; NaN or large if the training diverged
   Inside begin, end;
 };
 
-// Trains a model of width 32 with two heads and learned positions by Adam (0.9, 0.98), f32, on 16 new rows of 16 tokens
-// a step; the rate is constant behind the warm-up. Weights and batches follow from the seed alone.
+// Trains a model of width 32 with two heads and learned positions, f32, with Adam (0.9, 0.98) on 16 new rows of 16
+// tokens per step. The learning rate is constant after the warm-up. Weights and batches depend only on the seed.
 CopyResult train_copy(const CopyTraining& t);
 
 }  // namespace isonorm::papers

@@ -1,4 +1,5 @@
-// Arrangements that are newer than 2305.14858: which have an exact RMSNorm form, what it takes, and what is wrong without it.
+// Architectures newer than 2305.14858: which have an exact RMSNorm form, how it is computed, and the error if a part of
+// it is missing.
 #include "autograd/grad_mode.h"
 #include "autograd/methods.h"
 #include "autograd/ops/create.h"
@@ -20,14 +21,15 @@ using equivalence::Comparison;
 using equivalence::Verdict;
 using streams::Form;
 
-constexpr double kSame = 1e-12;      // as in invariance.cpp, of the largest logit
-constexpr double kDifferent = 1e-3;  // where the mean of a row is seen
+constexpr double kSame = 1e-12;      // as in invariance.cpp; relative to the largest logit
+constexpr double kDifferent = 1e-3;  // if the output depends on the mean of a row
 
 struct Subject {
   const NewerArrangement& arrangement;
   const ExperimentOptions& options;
 
-  // In f64. What begins at 1 or 0 is drawn around it, so that none is special.
+  // The model with LayerNorm, f64. Adds random numbers to all parameters, so that none has its special initial value 0
+  // or 1.
   std::unique_ptr<nn::Module> plain(Slip slip = Slip::none) const {
     manual_seed(options.seed);
     std::unique_ptr<nn::Module> net = arrangement.make(slip);
@@ -50,7 +52,7 @@ struct Subject {
   double off(nn::Module& net, const Tensor& reference) const {
     return amax(abs(logits(net) - reference)).item() / amax(abs(reference)).item();
   }
-  // Trained beside the model with LayerNorm.
+  // Trains it next to the model with LayerNorm and compares the trainings.
   Comparison trained(const equivalence::MakeModel& make) const {
     const auto adamw = [](const std::vector<Tensor>& parameters) -> std::unique_ptr<optim::Optimizer> {
       return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 1e-3});
@@ -65,7 +67,7 @@ struct Subject {
   }
 };
 
-// Collects what is seen of one arrangement after the other.
+// Collects the measurements of several architectures.
 class Measured {
  public:
   Measured(const char* heading, const ExperimentOptions& options) : options_(options) {
@@ -88,7 +90,7 @@ class Measured {
     for (Form form : a.exact) see(s, form, "exact", a.layout, Slip::none, reference, true);
     for (const NewerArrangement::Wrong& w : a.wrong) see(s, w.form, w.what, w.layout, w.slip, reference, false);
     if (!a.exact.empty()) return;
-    // The same P E, and another model: nothing that reads P x alone is this one.
+    // Shifting E keeps P E but changes the logits, so no model that reads only P x computes them.
     const auto moved = s.plain();
     nn::Parameter& table = *moved->find_parameter("table.weight");
     table.store(detach(table.stored()) + 0.5);
@@ -148,7 +150,7 @@ class Measured {
   reports::TextTable table_;
   reports::DotPlot plot_;
   Margin margin_{kSame, kDifferent};
-  bool expected_ = true, undecided_ = false;  // of the trainings
+  bool expected_ = true, undecided_ = false;  // from the trainings
   const char* name_ = "";
 };
 

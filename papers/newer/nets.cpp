@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kHidden = 40, kBlocks = 2, kStreams = 4, kHead = 8;
 
-// Its rows are what is written to the stream: behind a gain they have a mean, and enter it anew.
+// A norm whose output is written to the stream. With a gain the output has a mean, so it passes entered() again.
 struct WritingNorm : nn::PreNorm {
   WritingNorm(bool gain, bool enters)
       : PreNorm(kNewerWidth, nn::ConnectionOptions{.affine = gain}.keeping_gain()), enters(enters) {}
@@ -29,7 +29,7 @@ struct WritingNorm : nn::PreNorm {
   const bool enters;
 };
 
-// It reads rows that are none of the stream yet.
+// A norm that reads rows before they are on the stream.
 struct EnteringNorm : nn::PreNorm {
   explicit EnteringNorm(bool enters) : PreNorm(kNewerWidth), enters(enters) {}
   Tensor forward(const Tensor& x) override { return normalize(enters ? entered(x) : x); }
@@ -42,7 +42,7 @@ struct Branch : Module {
   Tensor forward(const Tensor& z) override { return down(gelu(up(z))); }
 };
 
-// Logits of ids [n]: a table, blocks of class B, which are functions from rows to rows, and a head.
+// ids [n] -> logits: an embedding table, blocks of class B (rows -> rows), and a head.
 template <class B> struct Net : Module {
   nn::Embedding& table = add("table", nn::Embedding(kNewerIds, kNewerWidth));
   nn::ModuleList<B>& blocks = add("blocks", nn::ModuleList<B>());
@@ -82,7 +82,7 @@ struct Olmo2 : Net<Olmo2Block> {
 
 enum class Coefficients { numbers, of_normed, of_bare };
 
-// Of rows X [streams, n, width].
+// rows X [streams, n, width].
 struct HyperBlock : Branch {
   nn::LayerNorm& norm = add("norm", nn::LayerNorm(kNewerWidth, {.affine = false}));
   nn::LayerNorm& seen = add("seen", nn::LayerNorm(kNewerWidth, {.affine = false}));
@@ -109,7 +109,7 @@ struct Hyper : Net<HyperBlock> {
   }
 };
 
-// Rows attend to all others, in one head.
+// Single-head attention of every row to all rows.
 struct QkBlock : Branch {
   nn::LayerNorm& norm = add("norm", nn::LayerNorm(kNewerWidth, {.affine = false}));
   nn::Linear& q = add("q", nn::Linear(kNewerWidth, kHead));

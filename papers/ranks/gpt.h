@@ -1,4 +1,4 @@
-// Internal: the GPT that the experiments of ranks train, f64 or f32, and its batches of made ids.
+// Internal: the GPT that the experiments with ranks train, f64 or f32, and its batches of random ids.
 #pragma once
 
 #include "autograd/methods.h"

@@ -1,15 +1,19 @@
-// Norms of rows whose entries lie on several ranks: what each form has to add over the ranks. With d entries in a row, those of this
-// rank in x, and sums over all ranks (one all_reduce in [...], an upstream gradient g, r = sqrt(mean square + eps)):
+// Norms of rows whose entries are sharded over ranks: the sums over ranks that each form needs. A row has d entries; x
+// are this rank's. [...] is one all_reduce of sums over all ranks, g the gradient of the output, and r the root of mean
+// square + eps.
 //
-//   layer_norm       m = [sum x] / d, c = x - m; r of [sum c^2];      y = c / r;   dx = (g - A / d - y B / d) / r, A, B = [sum g, sum g y]
-//     in one         [sum x, sum x^2], r of the difference Q / d - m^2, which cancels where the mean is large
-//   rms_norm         r of [sum x^2];                                  y = x / r;   dx = (g - y B / d) / r,         B = [sum g y]
-//   crms_norm        S, Q = [sum x, sum x^2], r of Q + S^2            y = x / r;   dx = (g - (y + S / r) B / d) / r
-//                    (x are all entries but one, which is -S: a sum of squares, nothing cancels)
-//   crms_isometric   as rms_norm, of d - 1 entries
+// layer_norm: m = [sum x] / d, c = x - m, r from [sum c^2].
+//    y = c / r, dx = (g - A / d - y B / d) / r with A, B = [sum g, sum g y]
+// layer_norm in one reduction: [sum x, sum x^2] = S, Q, r from Q / d - (S / d)^2, which cancels if the mean is large.
+// rms_norm: r from [sum x^2].
+//    y = x / r, dx = (g - y B / d) / r with B = [sum g y]
+// crms_norm: S, Q = [sum x, sum x^2], r from Q + S^2. The stored entries x are all but one, which is -S. The result is
+// a sum of squares, so nothing cancels.
+//    y = x / r, dx = (g - (y + S / r) B / d) / r
+// crms_isometric: as rms_norm, with d - 1 entries.
 //
-// The derivatives follow from those in core/formulas and autograd/ops/norm.h. Where ranks share the rows instead (sequence
-// parallelism, 2205.05198) every rank has whole rows, and no form has to add anything.
+// The derivatives follow from core/formulas and autograd/ops/norm.h. If ranks share the rows instead (sequence
+// parallelism, 2205.05198), every rank has whole rows and no form needs a sum over ranks.
 #include "autograd/engine.h"
 #include "autograd/methods.h"
 #include "autograd/ops/arrange.h"
@@ -31,13 +35,13 @@ using distributed::Group;
 constexpr int kRanks = 4;
 constexpr int64_t kRows = 64, kStored = 96;
 constexpr double kEps = 1e-5;
-constexpr double kSame = 1e-3, kDifferent = 1e-2;  // in f32, of rows whose mean is 1000 deviations
+constexpr double kSame = 1e-3, kDifferent = 1e-2;  // in f32, for rows whose mean is 1000 standard deviations
 constexpr double kRounding = 1e-12;                // in f64
 
-// What a rank adds with the others: sums of rows [rows], in one all_reduce.
+// Sums over all entries of each row, in one all_reduce. Counts them.
 struct Sums {
   Group& group;
-  int64_t reductions = 0, numbers = 0;  // of a row
+  int64_t reductions = 0, numbers = 0;  // all_reduces for all rows; numbers per row
 
   std::vector<Tensor> operator()(const std::vector<Tensor>& terms) {
     std::vector<Tensor> sums;
@@ -52,11 +56,12 @@ struct Norm {
   const char* name;
   int64_t width;  // d
   Tensor (*whole)(const Tensor& x, const Tensor& gain, const Tensor& bias, NormOptions options);
-  // y and dx, for a rank's x and g; what they added.
+  // Forward of this rank's x. Writes y and the values that the backward needs: root r, and S / r as `shift`
+  // (crms_norm).
   void (*forward)(Sums& sums, double d, const Tensor& x, Tensor& y, Tensor& root, Tensor& shift);
-  bool two;         // the backward needs [sum g], too
-  bool cancels;     // of rows with a large mean
-  int64_t numbers;  // that a row takes, forward and backward
+  bool two;         // the backward also needs [sum g]
+  bool cancels;     // loses digits if the mean is large
+  int64_t numbers;  // numbers summed per row, forward and backward
 };
 
 Tensor root_of(const Tensor& square) { return sqrt(square + kEps); }
@@ -88,7 +93,7 @@ const std::vector<Norm>& norms() {
 }
 
 struct Measured {
-  double off = 0;  // of y and dx, relative to the largest entry
+  double off = 0;  // deviation of y and dx, relative to the largest entry
   int64_t forward = 0, backward = 0, numbers = 0, bytes = 0;
 };
 

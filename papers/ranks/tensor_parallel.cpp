@@ -1,7 +1,9 @@
-// A GPT whose heads, hidden entries and rows four ranks share, trained beside the whole one: what it sends and how far its weights are.
+// A GPT on four ranks that share its heads, hidden units and rows, trained next to the same GPT in one process: bytes
+// sent and deviation of the weights.
 //
-// Of a branch on N ranks, rows of w stored numbers: its output is summed, and so is the gradient of what it reads, 2 (N - 1) / N w numbers
-// each. Where the ranks share the rows, each of the two sums is a gather and a scatter of (N - 1) / N w: the same. w is d, in CRMSNorm d - 1.
+// One residual branch on N ranks, with w stored numbers per row (d, or d - 1 for CRMSNorm): the output is summed, and
+// so is the gradient of the input. Each sum sends 2 (N - 1) / N w numbers. If the ranks share the rows, a sum becomes a
+// gather and a scatter of (N - 1) / N w numbers each: the same total.
 #include "autograd/engine.h"
 #include "autograd/methods.h"
 #include "autograd/ops/pointwise.h"
@@ -25,13 +27,13 @@ using streams::Form;
 
 constexpr int kRanks = 4, kSteps = 10;
 constexpr int64_t kWidth = 24, kDepth = 2;
-constexpr double kSame = 1e-12, kDifferent = 1e-7;  // of the largest weight; AdamW's eps is far above rounding
+constexpr double kSame = 1e-12, kDifferent = 1e-7;  // relative to the largest weight; AdamW's eps is far above rounding
 
 enum class Fault { none, clipped_apart, another_part };
 
 struct Measured {
-  double off = 0;     // of the largest weight
-  int64_t bytes = 0;  // that a rank sends in forward and backward
+  double off = 0;     // relative to the largest weight
+  int64_t bytes = 0;  // sent by a rank in forward and backward
 };
 
 nn::Gpt made(const nn::GptOptions& o, Form form, uint64_t seed) {
@@ -47,7 +49,8 @@ void train(nn::Gpt& model, TensorParallel* split, const ExperimentOptions& optio
   for (int t = 0; t < kSteps; ++t) step(rank_batch(options.seed, t));
 }
 
-// As a loop of one's own may, which clips what this rank has. (A step refuses a model of which a rank has a part alone.)
+// A hand-written training loop that clips by the norm of this rank's gradients. (Step refuses a model that is only a
+// rank's part.)
 void train_clipped_apart(nn::Gpt& part, const ExperimentOptions& options) {
   optim::AdamW adamw(part.parameters(), {.lr = 1e-3, .eps = 1e-6});
   for (int t = 0; t < kSteps; ++t) {
@@ -75,7 +78,7 @@ Measured measured(Form form, bool rows, Fault fault, const TensorMap& start, con
     nn::Gpt part = made(parallel::part_of(o, g), form, options.seed);
     TensorParallel split(part, o.transformer, g, {.rows = rows});
     TensorMap from = nn::clone(start);
-    if (fault == Fault::another_part && g.rank() == 1) {  // the columns of two heads in each other's place
+    if (fault == Fault::another_part && g.rank() == 1) {  // exchanges the columns of two heads
       const Tensor w = *from.find("blocks.0.attn.proj.weight");
       const Tensor first = detached::clone(narrow(w, 1, 0, 6));
       copy_into(detached::narrow(w, 1, 0, 6), detached::narrow(w, 1, 6, 6));
@@ -122,7 +125,8 @@ ExperimentResult tensor_parallel(const ExperimentOptions& options) {
       const int64_t width = streams::Stream(form, kWidth).stored_width(), branches = 2 * kDepth;
       const double a_row = static_cast<double>(m.bytes) / static_cast<double>(branches * kRankRows * kRankTime);
       const double derived = 2. * 2 * (kRanks - 1) / kRanks * static_cast<double>(8 * width);
-      // Beside the rows gradients of gains and biases are summed, a few vectors a block; rows are cut once and gathered once.
+      // In addition the gradients of gains and biases are summed, a few vectors per block. With shared rows, the rows
+      // are cut once and gathered once.
       const bool near = a_row >= derived && a_row < 1.6 * derived;
       as_derived = as_derived && (!same || near);
       table.rows.push_back({{same && !rows ? streams::name_of(form) : ""},

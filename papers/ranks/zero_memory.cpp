@@ -1,5 +1,11 @@
-// What a rank of four holds in the stages of ZeRO (1910.02054, figure 1), as the allocator counts it, beside the formula: with P bytes of
-// f32 weights, N ranks and AdamW, weights, gradients and state of P, P, 2 P; P, P, 2 P / N; P + P / N, P / N, 2 P / N; P / N, P / N, 2 P / N. And what it sends in a step.
+// Memory of one of four ranks in each stage of ZeRO (1910.02054, figure 1), from the allocator's counters, compared
+// with the formula; and the bytes sent in a step. With P bytes of f32 weights, N ranks and AdamW:
+//
+//   stage  weights    gradients  optimizer state
+//   0      P          P          2 P
+//   1      P          P          2 P / N
+//   2      P + P / N  P / N      2 P / N
+//   3      P / N      P / N      2 P / N
 #include "core/memory/allocator.h"
 #include "core/memory/bytes.h"
 #include "core/printed.h"
@@ -17,10 +23,10 @@ using distributed::Group;
 
 constexpr int kRanks = 4;
 constexpr int64_t kWidth = 128, kDepth = 6;
-constexpr double kOff = 0.05;  // vectors that all have, blocks that the allocator rounds up
+constexpr double kOff = 0.05;  // for vectors, which all ranks hold, and for blocks that the allocator rounds up
 
 struct Held {
-  double weights = 0, all = 0, peak = 0, sent = 0;  // bytes a rank: P; behind a backward; in it; in a step
+  double weights = 0, all = 0, peak = 0, sent = 0;  // bytes: P; after a backward; peak in it; sent in a step
 };
 
 Held held(int stage, const ExperimentOptions& options) {
@@ -38,7 +44,7 @@ Held held(int stage, const ExperimentOptions& options) {
     optim::AdamW adamw(model.parameters(), {.lr = 1e-3});
     training::Step step(model, adamw, training::cross_entropy_of,
                         {.group = &g, .zero = stage == 1 ? 1 : 0, .parts = shards ? &*shards : nullptr});
-    for (int i = 0; i < 2; ++i) step(rank_batch(options.seed, i));  // those compare all weights
+    for (int i = 0; i < 2; ++i) step(rank_batch(options.seed, i));  // the first two steps also compare all weights
     const int64_t before_step = g.bytes_sent();
     step(rank_batch(options.seed, 2));
     if (g.rank() == 0) h.sent = static_cast<double>(g.bytes_sent() - before_step);
@@ -74,7 +80,8 @@ ExperimentResult zero_memory(const ExperimentOptions& options) {
                         .zones = {{"good", "as derived", 1 - kOff, 1 + kOff}}};
   constexpr double n = kRanks;
   constexpr double kParts[][3] = {{1, 1, 2}, {1, 1, 2 / n}, {1 + 1 / n, 1 / n, 2 / n}, {1 / n, 1 / n, 2 / n}};
-  // Sums of gradients, and weights from their owners: by a broadcast 2 (N - 1) / N of them, by a gather (N - 1) / N.
+  // Bytes sent per byte of weights, to sum gradients and to get weights from their owners: 2 (N - 1) / N by an
+  // all-reduce or a broadcast, (N - 1) / N by a reduce-scatter or a gather.
   constexpr double kSent[] = {2 * (n - 1) / n, 4 * (n - 1) / n, 2 * (n - 1) / n, 3 * (n - 1) / n};
   double worst = 0, least = INFINITY, last = INFINITY;
   bool falls = true;

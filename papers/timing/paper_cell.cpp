@@ -6,7 +6,7 @@
 namespace isonorm::papers {
 namespace {
 
-constexpr double kVocab = 50257;  // of the GPTs
+constexpr double kVocab = 50257;  // vocabulary of the GPTs
 
 }  // namespace
 
@@ -39,14 +39,14 @@ double PaperCell::operations() const {
 
 double PaperCell::bytes(int models) const {
   const double table = image ? 0 : static_cast<double>(transformer().width) * kVocab;
-  const int copies = training ? 6 : 2;  // gradients, AdamW's two, what is mapped and its gradient; what is packed
+  const int copies = training ? 6 : 2;  // + gradients, 2 moments, mapped weights, their gradients; or + packed copy
   const nn::TransformerOptions t = transformer();
-  const int64_t row = 6 * t.width + 4 * t.heads * t.head_width + 2 * t.mlp_width;  // of a block; of one model at a time
+  const int64_t row = 6 * t.width + 4 * t.heads * t.head_width + 2 * t.mlp_width;  // of a block; one model at a time
   const double kept = static_cast<double>(row * (training ? t.depth : 1)) + (image ? 0 : (training ? 3 : 1) * kVocab);
   return static_cast<double>(models * 4 * copies) * (weights() + table) + 4 * kept * static_cast<double>(tokens());
 }
 
-// Figure 4b is of training, with 64 to 512 images on each GPU; figure 5 of one text of 512 ids.
+// Figure 4b: training, 64 to 512 images per GPU. Figure 5: inference on one text of 512 ids.
 std::string PaperCell::published() const {
   struct Row {
     bool image;

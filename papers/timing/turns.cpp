@@ -15,9 +15,9 @@ Median median_of(std::vector<double> v) {
   constexpr double kError = 0.001;
   std::sort(v.begin(), v.end());
   const size_t n = v.size();
-  // `outside` values of n lie on one side of the true median, or fewer, with probability `at_most`.
+  // At most `outside` of n values lie on one given side of the true median, with probability `at_most`.
   const auto probability =
-      [n = static_cast<double>(n)](size_t heads) {  // of so many among n tosses; 2^-n may be no number
+      [n = static_cast<double>(n)](size_t heads) {  // of `heads` in n tosses; by logarithms, since 2^-n may underflow
         const auto k = static_cast<double>(heads);
         return std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) - n * std::log(2.0));
       };

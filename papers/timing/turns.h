@@ -1,4 +1,4 @@
-// Internal: Times of several works on a machine that does other things, too: in turns, as ratios within a round.
+// Internal: times of several functions on a machine with other load: they run in turns, and ratios are taken per round.
 #pragma once
 
 #include <cstdint>
@@ -10,51 +10,53 @@
 
 namespace isonorm::papers {
 
-// A median, and where the median of what the values were drawn from lies: outside of [low, high] with a probability of
-// 0.001 on each side at most, whatever their distribution (the sign test's interval: a median has as many heads as tails above
-// it). Infinite bounds where there are fewer than ten values, of which nothing follows with that certainty.
+// A median with its confidence interval: the true median lies below `low`, and above `high`, with probability at most
+// 0.001 each, for any distribution (the interval of the sign test: each value lies above the median as often as a
+// tossed coin shows heads). With fewer than ten values the bounds are infinite.
 struct Median {
   double low, median, high;
 };
-// Of one value at least; of an even number the mean of the middle two.
+// `values` must not be empty. The median of an even number of values is the mean of the middle two.
 Median median_of(std::vector<double> values);
 
-// "1.02 (0.98 to 1.05)", with so many digits.
+// "1.02 (0.98 to 1.05)" with `digits` digits after the point.
 reports::TextCell ratio_cell(const Median& ratio, int digits);
 
-// "8 threads, OpenBLAS 0.3.21 Haswell": what times are of.
+// The machine that the times belong to: "8 threads, OpenBLAS 0.3.21 Haswell".
 std::string machine_text();
 
 struct TurnsOptions {
-  double seconds = 1;           // rounds begin until so much is used up,
-  int fewest = 11, most = 200;  // but so many at least and at most
+  double seconds = 1;           // no new round begins after this time,
+  int fewest = 11, most = 200;  // within these numbers of rounds
 };
 
 struct Turns {
-  double seconds = 0;         // the first work's median
-  std::vector<Median> ratio;  // of every work's time to the first's of the same round
+  double seconds = 0;         // median time of the first function
+  std::vector<Median> ratio;  // time of each function divided by the first one's, in the same round
   int rounds = 0;
 };
 
-// Each work runs itself once and returns its seconds. All run once unmeasured; then in rounds, each of which begins with another one.
+// Times functions that return their own seconds. All run once unmeasured, then in rounds; each round starts with the
+// next function.
 Turns in_turns(std::span<const std::function<double()>> works, const TurnsOptions& options = {});
 
-// The steps of a training: their losses, and how long each took.
+// Losses and times of the steps of a training.
 struct TimedSteps {
   std::vector<double> losses, seconds;
 
-  // step() takes one and returns its loss.
+  // Runs step(), which returns the loss.
   void add(const std::function<double()>& step);
-  // Means of so many losses each, in their order.
+  // Means of `of` consecutive losses each.
   std::vector<double> means(size_t of) const;
-  // Of each step's time to that of the same step of `reference`, but for the first ten.
+  // Each step's time divided by that step's time in `reference`: the median without the first ten steps.
   Median time_ratio(const TimedSteps& reference) const;
 };
 
-// Of the difference of two shares of n that were drawn; of shares of which none is one, one counts.
+// Two standard errors of the difference of two fractions, each estimated from n draws. The mean of the two counts as at
+// least 1 / n.
 double two_standard_errors(double share, double other, int64_t n);
 
-// How often one median lay below another for certain, their intervals apart, and how often above.
+// Counts the cases in which one median is below another with disjoint intervals (ahead), or above (behind).
 struct Lead {
   int ahead = 0, behind = 0;
 

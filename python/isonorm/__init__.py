@@ -5,8 +5,8 @@ import os as _os
 _mask = _os.sched_getaffinity(0)
 from ._isonorm import Tensor, __version__
 
-# libgomp comes with OpenBLAS. If OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY is set, it pins the thread that loads
-# it to one core.
+# OpenBLAS loads libgomp. If OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY is set, libgomp pins the loading thread to
+# one core.
 _os.sched_setaffinity(0, _mask)
 
 from ._compare import assert_equivalent, compare

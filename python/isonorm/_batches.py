@@ -18,7 +18,7 @@ class Batches:
             self.rest = iter(()) if self.function else iter(batches)
         try:
             self.size = len(batches)
-        except (TypeError, NotImplementedError):  # a generator, a DataLoader of a stream
+        except (TypeError, NotImplementedError):  # a generator, or a DataLoader of a stream
             self.size = None
         self.read, self.asked, self.dtype = [], 0, dtype
 

@@ -53,8 +53,8 @@ class Calls:
 
     def before(self, name):
         def enter(module, given, named):
-            # Each module gets tensors of its own, whose gradients are what it alone gives back.
-            views = {}  # one view of a tensor that is given twice: modules ask whether a key is the query
+            # Gives each module its own tensors, whose gradients come from this module alone.
+            views = {}  # a tensor that is given twice gets one view: modules test whether the key is the query
             given, named = own(given, views), {key: own(value, views) for key, value in named.items()}
             inputs = measured((given, named))
             ids = [t.double() for t in flat((given, named)) if not t.is_floating_point() and not t.is_complex()]

@@ -14,7 +14,7 @@ from ._locate import Located, off
 from ._models import PLAIN, ours
 
 ADVICE = '; dtype="f32" compares them in f32'
-MOST = 8  # pairs of modules with other options that are tried
+MOST = 8  # maximum number of pairs of modules with different options that are tried
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)  # such as torch.relu; not modules
 
 

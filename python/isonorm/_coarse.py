@@ -24,7 +24,7 @@ class Coarse:
                 points.of_a(*at)
             with CoarseResults(points.b, points.dtype) as b:
                 points.of_b(*at)
-        except (RuntimeError, ValueError):  # operations that know no TorchDispatchMode
+        except (RuntimeError, ValueError):  # operations that do not support TorchDispatchMode
             return
         self.sentence, dtype = computing_coarsely([("a", a, first_of_a), ("b", b, first_of_b)])
         self.is_f32 = points.dtype == "f64" and dtype == torch.float32

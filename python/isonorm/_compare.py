@@ -148,7 +148,7 @@ def compare(
         found, point = at.compare(points, told("points", points))
     except Unmatched as e:
         return different(e.point, str(e), e.first)
-    except NotFinite as e:  # such as a mask of the least number of f64, which a module casts to f32: -inf
+    except NotFinite as e:  # such as a mask of f64's lowest number, which a module casts to f32: -inf
         if not may_change:
             raise
         return in_f32(str(e).removeprefix("compare: ").replace(" at ", " in f64 at "))

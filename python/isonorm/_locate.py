@@ -35,7 +35,7 @@ class Located:
         self.of_a, self.of_b, self.pairs, self.gradients = [], [], [], {}
         try:
             self.watch()
-        except ValueError:  # a module that does not run if it is watched: the verdict stands without a place
+        except ValueError:  # a module cannot run with hooks: the verdict stays without a place
             return
         self.forward() or self.backward()
 
@@ -140,7 +140,7 @@ class Located:
         if not candidates:
             return False
         _, (x, y), end, back = max(candidates, key=lambda c: c[0])
-        for inner, partner in reversed(self.pairs):  # what x computes between its submodules is wrong behind one of them
+        for inner, partner in reversed(self.pairs):  # work of x between its submodules is wrong after one of them
             if inner.name.startswith(f"{x.name}." if x.name else "") and inner is not x:
                 if d := self.any_difference(inner, partner, lambda c: c.gradients):
                     return self.note("gradient of the output", (inner, partner), "output.grad", d)

@@ -40,9 +40,9 @@ class Map:
         self.rules = {} if given == "names" or self.function else dict(given)
         if self.function is None:
             self._check_names()
-        #: b's parameters that are one of a's, entry by entry: {name of a: name of b}
+        #: parameters of b that equal a parameter of a entry by entry: {name in a: name in b}
         self.plain = {} if self.function else {self._source(n): n for n in self.shapes_b if self._source(n)}
-        #: b's modules by a's that have such parameters: {name of a: name of b}
+        #: modules with such parameters: {name in a: name in b}
         self.modules = {n.rpartition(".")[0]: m.rpartition(".")[0] for n, m in self.plain.items()}
 
     def _source(self, name):

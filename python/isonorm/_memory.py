@@ -2,8 +2,8 @@
 
 import warnings
 
-MUCH = 1e9  # bytes from which on it is said
-#: a and b; the parameters of a point; the gradients of a, b and four controls; the parameters that run and their gradient
+MUCH = 1e9  # bytes from which a warning is given
+#: a and b; parameters of a point; gradients of a, b and four controls; the running parameters and their gradient
 POINTS = 11
 TRAINING = 4  # parameters, their gradient, and two states of Adam
 

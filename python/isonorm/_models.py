@@ -75,7 +75,7 @@ def copied(module, dtype):
         raise ValueError(f"compare: {shared[0]} and {shared[1]} of {type(module).__name__} share memory, which their copies would not")
     try:
         return duplicate(module)._apply(lambda t: converted(t, dtype))  # to() would drop imaginary parts
-    except Exception as e:  # a module may hold what no copy can be made of
+    except Exception as e:  # a module may hold an object that cannot be copied
         raise ValueError(f"compare: {type(module).__name__} cannot be copied: {e}") from e
 
 
@@ -165,7 +165,7 @@ def rebuilt(value, change):
         parts = {k: rebuilt(v, change) for k, v in value.items()}
         if type(value) is dict or not isinstance(value, collections.abc.MutableMapping):
             return parts
-        made = copy.copy(value)  # of the same class, which modules may ask for attributes (BatchEncoding)
+        made = copy.copy(value)  # the same class, because modules may use its attributes (BatchEncoding)
         for k, v in parts.items():
             made[k] = v
         return made
@@ -238,7 +238,7 @@ class Loss:
     the outputs from random numbers, which sees every entry."""
 
     def __init__(self, loss, dtype):
-        self.loss = copied(loss, dtype) if isinstance(loss, torch.nn.Module) else loss  # a module may hold weights of classes
+        self.loss = copied(loss, dtype) if isinstance(loss, torch.nn.Module) else loss  # a module may hold class weights
         self.dtype, self.names = dtype, None
 
     def parts(self, batch):

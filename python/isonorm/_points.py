@@ -16,7 +16,7 @@ from ._models import COMPARED, arguments, dense, draws, exact, floating, in_dtyp
 from ._result import NotFinite, Power, Probe, Undecided, Unmatched
 from ._rounding import Autocasts, MovedResults
 
-PROBES = 8  # parameters that are perturbed, evenly spaced among all
+PROBES = 8  # parameters to perturb, evenly spaced among all
 
 
 class Ran(NamedTuple):
@@ -29,7 +29,7 @@ class Ran(NamedTuple):
     loss: Any
     gradients: list
     state: dict  # buffers and frozen parameters after the pass, by name
-    changed: set  # names of those that the pass changed
+    changed: set  # names of the state that the pass changed
 
 
 class Seen:
@@ -76,8 +76,8 @@ class Points:
         self.controls, self.seed, self.dtype = controls, seed, dtype
         self.moves_results = True
         self.originals = originals
-        self.autocasts = ["", ""]  # to which dtypes torch.autocast would cast in a and in b
-        #: {name: why} of what a comparison leaves out
+        self.autocasts = ["", ""]  # dtypes to which torch.autocast would cast in a and in b
+        #: {name: reason} of everything that a comparison leaves out
         self.not_compared = {}
         self.own = {n: p.detach() for n, p in a.named_parameters()}
         self.own_b = {n: p.detach() for n, p in b.named_parameters()}
@@ -178,7 +178,7 @@ class Points:
         moved = {n: p.requires_grad_() for n, p in self.moved(parameters, number).items()}
         try:
             return self.of_a(moved, batch, self.rounding(number), own=True)
-        except (RuntimeError, ValueError):  # operations that know no TorchDispatchMode
+        except (RuntimeError, ValueError):  # operations that do not support TorchDispatchMode
             self.moves_results = False
             return self.of_a(self.moved(parameters, number), batch)
 
@@ -195,7 +195,7 @@ class Points:
 
         def control(number):
             ran = self.control(parameters, batch, number)
-            if self.moves_results and not stays_finite(ran):  # the root of a difference that was 0
+            if self.moves_results and not stays_finite(ran):  # such as the root of a difference that was 0
                 self.moves_results = False
                 ran = self.control(parameters, batch, number)
             return ran
@@ -238,7 +238,7 @@ class Points:
         if not same_exact(a.exact, b.exact, [c.exact for c in controls]):
             raise Unmatched(f"what the two give as whole numbers or words differs at point {point}", "output", point)
         sides, state = self.with_paired_state(a, b, controls)
-        differing = []  # buffers of whole numbers
+        differing = []  # integer buffers
         for n in state:
             x, y, *moved = (ran.state[n] for ran in sides)
             other = Unmatched(f"{n} differs after the pass of point {point}", n, point)
@@ -294,7 +294,7 @@ class Points:
         probes = []
         for name in chosen:
             changed = parameters[name].clone()
-            changed.view(-1)[::2] *= 1 + size  # not all of them, which a norm behind it would take back
+            changed.view(-1)[::2] *= 1 + size  # not all entries, because a norm after it would undo that
             other = self.seen(self.of_a({**parameters, name: changed}, batch), a)
             share = _isonorm.Points(self.dtype, 1).share([reference, other, *controls], self.names(batch), outputs)
             probes.append(Probe(name, size, share))

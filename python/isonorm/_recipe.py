@@ -23,9 +23,9 @@ class Recipe:
     who: str  # "a" or "b"
     dtype: str
     optimizer: Callable[[Parameters], Any]
-    schedule: Optional[Callable[[Any], Any]] = None  # of the optimizer
-    accumulate: int = 1  # equal parts that a batch is cut into; their gradients are averaged
-    clip: Any = None  # the largest norm of all gradients, or a function of Parameters that changes their gradients
+    schedule: Optional[Callable[[Any], Any]] = None  # made from the optimizer
+    accumulate: int = 1  # number of equal parts of a batch; their gradients are averaged
+    clip: Any = None  # largest norm of all gradients, or a function that changes the gradients of Parameters
 
     def options(self):
         return self.optimizer, self.schedule, self.accumulate, self.clip

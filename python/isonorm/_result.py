@@ -32,12 +32,12 @@ class Difference:
     """The first place, in order of execution, where the two differ by more than rounding explains."""
 
     what: str  # "output", "input", "gradient from the backward", "parameter", "weights at step 3", ...
-    a: str  # name of the module, or parameter, in the first
-    b: str  # in the second
+    a: str  # name of the module or parameter in the first
+    b: str  # name in the second
     deviation: float  # max |b - a| / max |a|
-    bound: float  # what rounding explains, of this tensor
-    as_a_whole: bool = False  # the deviation is that of its size: each entry is within its bound
-    measured: str = ""  # what agrees if one thing is changed there
+    bound: float  # the deviation of this tensor that rounding explains
+    as_a_whole: bool = False  # the deviation is relative to its size: each entry is within its bound
+    measured: str = ""  # what agrees after one change there
 
     def __str__(self) -> str:
         names = self.a if self.a == self.b else f"{self.a} (in b: {self.b})"
@@ -65,7 +65,7 @@ class Power:
     """What the comparison would have seen."""
 
     probes: list[Probe]
-    factor: Optional[float] = None  # a factor of 1 + so much of any compared tensor would have shown
+    factor: Optional[float] = None  # a factor of 1 + this number on any compared tensor would have been seen
 
     @property
     def seen(self) -> list[Probe]:
@@ -89,20 +89,20 @@ class Result:
 
     verdict: str  # "equivalent", "different" or "undecided"
     reason: str
-    dtype: str  # "f64" or "f32": of the computation
-    points: int  # at which outputs, loss and gradients were compared
-    steps: int = 0  # of training that were compared; 0: none
+    dtype: str  # "f64" or "f32": dtype of the computation
+    points: int  # number of points at which outputs, loss and gradients were compared
+    steps: int = 0  # number of training steps that were compared; 0: none
     first: Optional[Difference] = None
-    cause: Optional[str] = None  # tested on these two modules; or of which classes they are at the first place
-    deviation: float = 0.0  # the largest, over everything that was compared
-    control: float = 0.0  # the same of a itself with every parameter moved by one ulp
-    tolerance: float = 0.0  # 30 times the control and 64 eps: the largest that any tensor was allowed
+    cause: Optional[str] = None  # tested on these two modules, or the classes that they have at the first place
+    deviation: float = 0.0  # the largest over everything that was compared
+    control: float = 0.0  # the same for a with every parameter moved by one ulp
+    tolerance: float = 0.0  # 30 times the control plus 64 eps: the largest deviation allowed for a tensor
     power: Power = field(default_factory=lambda: Power([]))
-    batches: str = ""  # how many were read, and whether these are all
-    why_f32: Optional[str] = None  # who computes in f32, if the comparison therefore went from f64 to f32
+    batches: str = ""  # how many were read, and if these are all
+    why_f32: Optional[str] = None  # the model that computes in f32, if this changed the comparison from f64 to f32
     not_compared: tuple = ()  # outputs and buffers that were left out, each with the reason
 
-    #: the last one that was asked whether it is equivalent, and is not: pytest_plugin.py shows its text
+    #: the last result that was used as a bool and is not equivalent: pytest_plugin.py shows its text
     denied: ClassVar[Optional["Result"]] = None
 
     def __bool__(self) -> bool:

@@ -12,7 +12,7 @@ from ._models import TORCH_DTYPES, coarser, flat, hooked, real, spoken
 MAP, LOSS = object(), object()
 
 
-#: An entry of a result is an entry of the operand, which the backward looks for by its value.
+#: An entry of the result is an entry of the operand; the backward finds it by its value.
 SELECTING = {"amax", "amin", "aminmax", "max", "min", "median", "nanmedian"}
 WHOLE = {torch.float64: torch.int64, torch.float32: torch.int32}
 
@@ -60,7 +60,7 @@ class CoarseResults(TorchDispatchMode):
         self.noted, self.outside, self.inside, self.handles = ({}, {}, {}), MAP, [], []
 
     def __enter__(self):
-        def left(*_):  # without a result, which would replace the module's output
+        def left(*_):  # returns None: a result would replace the module's output
             self.inside.pop()
             self.outside = LOSS
 

@@ -48,14 +48,14 @@ class Trained:
     def differentiate(self):
         number = self.backward()
         own = dict(self.model.named_parameters())
-        # Copies: step() may change gradients in place.
+        # Copies, because step() may change gradients in place.
         return number, [
             ours(torch.zeros_like(own[n]) if own[n].grad is None else dense(own[n].grad).clone()) for n in self.names
         ]
 
     def update(self):
         self.updates.step()
-        self.model.zero_grad(set_to_none=True)  # differentiate() has given copies
+        self.model.zero_grad(set_to_none=True)  # differentiate() returned copies
         self.step += 1
         self.told(self.step)
         return self.weights(), self.expected(), self.names
@@ -128,7 +128,7 @@ class Frozen(Trained):
 
     def update(self):
         before = [p.detach().clone() for p in self.gains]
-        updated = super().update()  # of all: a user's clipping may ask each parameter for its gradient
+        updated = super().update()  # updates all parameters: a user's clipping may need every gradient
         with torch.no_grad():
             for p, value in zip(self.gains, before):
                 p.copy_(value)

@@ -6,7 +6,7 @@ _OUTSIDE = re.compile(r"#|namespace .*\{$|\}|extern \"C\"|(class|struct|enum cla
 _NAMED = re.compile(r"\b(?:class|struct|enum class|enum|concept|using|namespace)\s+(\w+)")
 
 
-# The index's headings, users' first. A header is below the heading that has the longest of its folders.
+# The index's headings, users' headings first. A header belongs to the heading with the longest matching folder.
 _SECTIONS = {
     "Models": ["nn", "streams"],
     "Training": ["training", "optim", "data", "tokenizers"],

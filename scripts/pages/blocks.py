@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _MARK = re.compile(r"<!-- (output of|slow output of|not run): (.*\S) -->")
 _BEFORE = re.compile(r"<!-- before: (.*\S) -->")
 _NUMBER = r"[+-]?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
-_MASKS = [  # what two honest runs differ in
+_MASKS = [  # differences between two honest runs
     (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "<date>"),
     (re.compile(r"\bisonorm \d+\.\d+\.\d+( \([0-9a-f]+\))?"), "<version>"),
     (re.compile(_NUMBER + r" ?(?:ns|us|ms|s|min|h|[kKMGT]i?B|[MGT]?FLOP)(?:/s)?(?![\w%])"), "<measured>"),
@@ -23,13 +23,13 @@ _MASKS = [  # what two honest runs differ in
     (re.compile(r"(?<![\w.])[+-]?(?:\d+(?:\.\d+)?e-(?:0[5-9]|[1-9]\d)|0(?:\.0+)?e\+00)\b"), "<rounding>"),
 ]
 _DECIMAL = re.compile(r"(?<![\w.])[+-]?\d+\.\d+(?:e[+-]\d+)?(?![\w.])")
-_SECONDS = 1800  # that one command may take
+_SECONDS = 1800  # limit for one command
 
 
 @dataclass
 class Block:
     page: str
-    line: int  # of the opening fence, from 1
+    line: int  # line number of the opening fence, from 1
     language: str
     mark: str  # "output of", "slow output of", "not run" or nothing; "before": a command that the page does not show
     about: str

@@ -9,7 +9,7 @@ from pathlib import Path
 from . import api, links
 
 _TEXT = {".cpp", ".h", ".cu", ".py", ".sh", ".txt", ".cmake", ""}  # shown as pages
-_LANGUAGES = {".h": "cpp", ".cu": "cpp", ".py": "python", ".sh": "bash", ".cmake": "cmake"}  # else as the suffix says
+_LANGUAGES = {".h": "cpp", ".cu": "cpp", ".py": "python", ".sh": "bash", ".cmake": "cmake"}  # other suffixes name their language
 
 
 def _show(root, file, source):

@@ -1,5 +1,5 @@
-// Attention of bf16 against plain code of f64 at the same inputs, within the roundings that it says: weights, gradients
-// of scores and results once each, and the result that the mean of a query's gradient is taken from.
+// bf16 attention against plain f64 code at the same inputs, within the documented roundings: weights, gradients of
+// scores and results are rounded once each, and so is the result from which the mean of a query's gradient is taken.
 #include <cmath>
 #include <limits>
 
@@ -20,7 +20,7 @@ struct Case {
   int64_t batch, heads, queries, keys, size, values;
   bool causal = false, from_last = false, masked = false;
 };
-// Around tiles of 64 and 128 queries and some 64 keys, odd sizes, odd diagonals, queries that see no key.
+// Lengths around tiles of 64 and 128 queries and 64 keys, odd sizes, odd diagonals, queries that see no key.
 const Case kCases[] = {{1, 1, 1, 1, 1, 1},
                        {2, 3, 5, 7, 3, 5, false, false, true},
                        {1, 2, 65, 65, 32, 32, true},
@@ -60,14 +60,14 @@ std::vector<Values> run(const Case& c, const Inputs& x) {
   return all;
 }
 
-// A sum and by how much roundings may change it.
+// A sum, and the error that roundings may add to it.
 struct Sum {
   Values value, error;
   explicit Sum(int64_t n) : value(n), error(n) {}
   void add(int64_t i, double term, double of_term) { value[i] += term, error[i] += of_term; }
 };
 
-// What run() should give; half: the share of itself by which bf16 rounds a number, at most.
+// The results that run() should give. half: the largest relative error of rounding to bf16.
 std::vector<Sum> plain(const Case& c, const Inputs& x) {
   constexpr double half = 0x1p-8, eps = 0x1p-23;
   const Values q = x.q.to_vector<double>(), k = x.k.to_vector<double>(), v = x.v.to_vector<double>(),
@@ -97,7 +97,7 @@ std::vector<Sum> plain(const Case& c, const Inputs& x) {
       }
       along += p[j] * dp[j];
     }
-    const double exactly = 16 * eps * (1 + scores);  // of a weight, for its score is rounded to f32
+    const double exactly = 16 * eps * (1 + scores);  // error of a weight, since its score is rounded to f32
     for (int64_t j = 0; j < c.keys; ++j)
       for (int64_t n = 0; n < e; ++n) {
         const double term = p[j] * v[(head * c.keys + j) * e + n], of_v = p[j] * g[i * e + n];
@@ -117,7 +117,7 @@ std::vector<Sum> plain(const Case& c, const Inputs& x) {
       }
     }
   }
-  for (Sum& s : all)  // and the result is rounded
+  for (Sum& s : all)  // the results are rounded, too
     for (size_t i = 0; i < s.value.size(); ++i) s.error[i] += half * (std::abs(s.value[i]) + s.error[i]) + 1e-30;
   return all;
 }
@@ -139,7 +139,7 @@ TEST_CASE("attention of bf16 agrees with plain code, for any number of threads")
       double worst = 0;
       for (size_t i = 0; i < found[t].size(); ++i) {
         const double share = std::abs(found[t][i] - want[t].value[i]) / want[t].error[i];
-        worst = share <= worst ? worst : share;  // NaN stays
+        worst = share <= worst ? worst : share;  // keeps NaN
       }
       INFO("tensor " << t);
       CHECK(worst <= 1);

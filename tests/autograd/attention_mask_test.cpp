@@ -1,4 +1,4 @@
-// Attention with a mask of u8, as comparisons give it.
+// Attention with a u8 mask, such as comparisons give.
 #include "autograd/fused/attention.h"
 #include "tests/support/catch.h"
 #include "tests/support/ops.h"

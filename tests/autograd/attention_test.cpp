@@ -26,7 +26,8 @@ struct Case {
   int64_t batch, heads, queries, keys, size, values;
   bool causal, from_last = false;
 };
-// More than one tile of queries and of keys (64, of 128 queries where keys pass 512); different lengths and sizes.
+// More than one tile of queries and of keys (64; 128 queries if there are more than 512 keys); different lengths and
+// sizes.
 const Case kCases[] = {{1, 2, 130, 40, 5, 16, false},      {2, 1, 70, 70, 17, 17, true},
                        {1, 2, 200, 200, 8, 8, true},       {1, 1, 9, 1100, 4, 6, false},
                        {1, 1, 1100, 1100, 3, 2, true},     {1, 2, 130, 237, 5, 16, true, true},
@@ -86,13 +87,13 @@ TEST_CASE("masks broadcast, hide keys exactly, and may take a gradient") {
   for (const Dims& shape : {Dims{7}, Dims{6, 1}, Dims{2, 1, 1, 7}, Dims{3, 6, 7}, Dims{2, 3, 6, 7}}) {
     const Tensor mask = randn(shape, 10);
     for (bool causal : {false, true}) check_against_reference({q, k, v}, {.causal = causal, .mask = mask}, 1e-13);
-    // A mask with a single number for each query moves all its scores alike, so its gradient is zero.
+    // A mask with a single number for each query changes all its scores alike, so its gradient is zero.
     const auto r = gradcheck([&](const List& x) { return scaled_dot_product_attention(q, k, v, {.mask = x[0]}); },
                              {mask}, {.zero = mask.size(-1) == 1});
     INFO(r.message());
     CHECK(r.ok);
   }
-  // A hidden key has no influence: bit-equal whatever its value, and its gradients are exactly 0.
+  // A hidden key has no influence: the result has the same bits whatever its value, and its gradients are exactly 0.
   const Tensor hide = from_vector<double>({0, 0, -inf, 0, -inf, 0, 0}, {7});
   const Tensor changed = empty_like(v);
   copy_into(changed, v);
@@ -107,7 +108,7 @@ TEST_CASE("masks broadcast, hide keys exactly, and may take a gradient") {
   fill(slice(long_mask, 0, 0, 600), -inf);
   check_against_reference({randn({1, 1, 4, 3}, 12), randn({1, 1, 700, 3}, 13), randn({1, 1, 700, 3}, 14)},
                           {.mask = long_mask}, 1e-13);
-  // Queries that see nothing give 0 and get no gradient; the others are what they were.
+  // Queries that see nothing give 0 and get no gradient; other queries do not change.
   const Tensor blind = from_vector<double>({0, -inf, 0, 0, -inf, 0}, {6, 1});
   const auto some = value_and_gradients({q, k, v}, {.mask = blind}), seen = value_and_gradients({q, k, v}, {});
   for (size_t i : {0, 1})  // out and dq
@@ -125,8 +126,8 @@ TEST_CASE("masks broadcast, hide keys exactly, and may take a gradient") {
   CHECK(r.ok);
 }
 
-// Scores near 1300 that differ by little, exact in f32: what is left is the rounding of weights, which sees a score's
-// distance from the largest one and not the score.
+// Scores near 1300 that differ by little and are exact in f32. Only the rounding of weights is left, which depends on a
+// score's distance from the largest score and not on the score.
 TEST_CASE("large scores cost the gradients of attention no digits") {
   const int64_t queries = 40, keys = 70, size = 16;
   const auto near_nine = [](int64_t rows, unsigned seed, bool balanced) {
@@ -149,8 +150,8 @@ TEST_CASE("large scores cost the gradients of attention no digits") {
     const Tensor y = scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], o);
     *side = grad(List{y}, leaves, List{randn(y.shape(), 33).to(DType::f32).to(y.dtype())});
   }
-  // Eight roundings of numbers near 10; dq and dk sum as many as 70 of them, each times 9. A weight from one number would be
-  // off by as many as 1300.
+  // Eight roundings of numbers near 10; dq and dk sum up to 70 of them, each times 9. A weight computed from a single
+  // number would be off by as much as 1300 roundings.
   for (size_t i = 0; i < 3; ++i) {
     INFO("gradient " << i);
     CHECK(max_difference(got[i], expected[i]) <= 8 * 10 * 0x1p-24 * (i == 2 ? 1 : 9 * std::sqrt(70.0)));

@@ -1,4 +1,4 @@
-// Checkpointed parts: the same values and gradients as without, what is kept, what is refused.
+// Checkpointed parts: the same values and gradients as without, what they keep, what they refuse.
 #include "autograd/checkpoint.h"
 #include "tests/support/catch.h"
 
@@ -23,7 +23,7 @@ struct Net {
     ++runs;
     return dropout(tanh(matmul(h, weight)), 0.5) + h * sum(weight);
   }
-  // Three parts in turn, and a use of both leaves outside of them.
+  // Three parts in turn; both leaves are also used outside of them.
   Tensor loss(bool checkpointed) {
     manual_seed(7);
     runs = 0;

@@ -1,5 +1,5 @@
-// Second derivatives of ops whose rules are kernels: values of PyTorch 2, and a gradient penalty of a small model. Each op is
-// compared with finite differences in tests/ops_test.cpp.
+// Second derivatives of ops whose rules are kernels: values of PyTorch 2, and a gradient penalty of a small model. Each
+// op is compared with finite differences in tests/ops_test.cpp.
 #include <algorithm>
 #include <cmath>
 
@@ -31,7 +31,7 @@ Tensor entries_from(const Dims& shape, double start = 0) {
   return sin(x * 2.3 + 0.3).reshape(shape);
 }
 
-// The sum of the squared gradients of f, a number.
+// The sum of the squared gradients of f, a single number.
 Tensor penalty(const TensorFunction& f, const List& x) {
   Tensor sum_of_squares = zeros({}, {DType::f64});
   for (const Tensor& slope : grad(List{f(x)}, x, {}, {.create_graph = true}))
@@ -39,8 +39,8 @@ Tensor penalty(const TensorFunction& f, const List& x) {
   return sum_of_squares;
 }
 
-// The first entries of the penalty's gradient by each input. Both libraries add a few hundred terms in f64, and the norms
-// enlarge rounding by 1 / spread: 1e-11 of the largest entry.
+// Checks the first entries of the penalty's gradient by each input. Both libraries add a few hundred terms in f64, and
+// the norms enlarge rounding by 1 / spread: 1e-11 of the largest entry.
 void check_penalty(const char* name, const TensorFunction& f, List x,
                    const std::vector<std::vector<double>>& expected) {
   INFO(name);
@@ -132,7 +132,7 @@ TEST_CASE("the gradient of a gradient penalty of convolution, norm and attention
   };
   const GradcheckResult r = gradcheck(
       [&](const List& in) {
-        const Recording recording;  // gradcheck evaluates without
+        const Recording recording;  // gradcheck() evaluates under NoGrad
         List x;
         for (const Tensor& t : in) x.push_back(requires_grad(t) ? t : require_grad(detach(t)));
         return penalty(model, x);

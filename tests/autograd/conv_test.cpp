@@ -1,4 +1,4 @@
-// What the rows of convolution and pooling do not reach: gradients over several blocks of windows, and ties.
+// Convolution and pooling beyond their rows in tests/op_cases: gradients over several blocks of windows, and ties.
 #include "autograd/ops/conv.h"
 
 #include <cmath>
@@ -19,7 +19,7 @@ using test::max_difference;
 using test::randn;
 
 TEST_CASE("gradients of a convolution are the sums over all windows, in however many blocks these are") {
-  // 3 x 42 x 21 windows of 9 x 24 numbers in f64, 4.6 MB: five blocks, whose borders lie inside of images and of lines.
+  // 3 x 42 x 21 windows of 9 x 24 numbers in f64, 4.6 MB: five blocks, whose borders are inside of images and of lines.
   constexpr int64_t n = 3, height = 42, width = 41, in = 24, out = 4, k = 3, stride_w = 2;
   constexpr int64_t out_h = 42, out_w = 21;
   for (const int64_t groups : {1, 2}) {
@@ -58,7 +58,7 @@ TEST_CASE("gradients of a convolution are the sums over all windows, in however 
 
 namespace {
 
-// A convolution and its gradients by their definition, over the places inside of the image alone. y [out_h, out_w, out].
+// A convolution and its gradients by their definition, over positions inside of the image only. y [out_h, out_w, out].
 struct Convolved {
   std::vector<double> y, dx, dw;
   Convolved(const Tensor& tx, const Tensor& tw, const Tensor& tg, int64_t stride, int64_t pad, int64_t dilation,
@@ -85,7 +85,7 @@ struct Convolved {
   }
 };
 
-// Equal to rounding, infinite and NaN in the same places.
+// Equal up to rounding, infinite and NaN in the same places.
 void check_alike(const Tensor& found, const std::vector<double>& expected, double bound) {
   const std::vector<double> v = found.to_vector<double>();
   size_t wrong = 0;
@@ -115,7 +115,7 @@ TEST_CASE("padding is not multiplied: an infinite weight or gradient over it lea
         const Tensor first = conv2d(x, finite, {}, options), dy = randn(first.shape(), 3).to(dtype);
         // Sums of at most 2 x 48 or k k in products of numbers below 5; bf16 is rounded once more.
         const double bound = (dtype == DType::bf16 ? 0x1p-8 : 0) * 200 + 96 * 25 * 20 * epsilon(acc_dtype(dtype));
-        for (int64_t place = 0; place < k * k; place += 2) {  // one corner after another of the window
+        for (int64_t place = 0; place < k * k; place += 2) {  // every second place of the window
           const Tensor weight = require_grad(clone(detach(finite)));
           copy_into(weight.detach()(0, place / k, place % k, 0), full({}, odd, {dtype}));
           const Tensor y = conv2d(x, weight, {}, options);
@@ -136,7 +136,8 @@ TEST_CASE("padding is not multiplied: an infinite weight or gradient over it lea
 }
 
 TEST_CASE("a filter's gradient has the same bits with other outputs beside it and without") {
-  // Of few channels and many outputs it is summed as its transpose, of a single output as it is; in two blocks of lines.
+  // With few channels and many outputs the kernel sums its transpose, with a single output itself; in two blocks of
+  // lines.
   const auto [stride, dilation, groups] = GENERATE(table<int64_t, int64_t, int64_t>({{1, 1, 1}, {2, 1, 2}, {1, 2, 2}}));
   const DType dtype = GENERATE(DType::f32, DType::f64);
   constexpr int64_t own = 3, each = 32;  // channels and outputs of a group

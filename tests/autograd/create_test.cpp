@@ -1,4 +1,5 @@
-// Tensors of given values, beyond their rows in tests/op_cases: exact ends, and what an integer dtype does not hold.
+// Tensors with given values, beyond their rows in tests/op_cases: exact ends, and values that an integer dtype cannot
+// hold.
 #include "autograd/ops/create.h"
 
 #include <cmath>

@@ -108,7 +108,7 @@ TEST_CASE("a rule overwrites a gradient where nobody else holds it, and only the
       return t;
     };
   };
-  // The cotangent is the caller's; that of the inner tensor is the engine's alone.
+  // The caller holds the cotangent; only the engine holds the gradient of the inner tensor.
   Tensor y = recentre(x, 0);
   on_grad(y, show(before)), on_grad(x, show(after));
   backward(y, g);
@@ -127,7 +127,7 @@ TEST_CASE("a rule overwrites a gradient where nobody else holds it, and only the
   CHECK(after == before);
   CHECK(x.grad().to_vector<double>() == std::vector<double>{2 + 2 + 2 * 1 * 3, -1 - 1, -1 - 1});
 
-  // A hook that keeps what it was shown, and grad() of an inner tensor.
+  // A hook that keeps the gradient it was shown, and grad() of an inner tensor.
   Tensor seen;
   y = recentre(x, 0);
   on_grad(y, [&seen](const Tensor& t) { return seen = t; });
@@ -155,7 +155,7 @@ TEST_CASE("a frozen leaf is recorded by nobody, has no gradient, and thaws") {
   require_grad(w, false);
   CHECK_FALSE(requires_grad(w));
   CHECK_FALSE(w.grad().defined());
-  backward(before);  // recorded before it froze
+  backward(before);  // recorded before x was frozen
   CHECK_FALSE(w.grad().defined());
   CHECK(x.grad().to_vector<double>() == std::vector<double>{6, 8});
   CHECK_FALSE(requires_grad(square(w)));
@@ -184,7 +184,7 @@ TEST_CASE("misuse is one clear line") {
 }
 
 TEST_CASE("a failed backward leaves no gradient behind in the graph") {
-  for (const bool given : {false, true}) {  // the rule gives x its gradient before it finds what has changed
+  for (const bool given : {false, true}) {  // given: the rule gives x its gradient before it finds the changed tensor
     const Tensor x = require_grad(tensor({1.0})), y = require_grad(tensor({2.0}));
     const Tensor bad = x * y;
     (given ? x : y).mutable_data<double>()[0] = 5;
@@ -256,7 +256,7 @@ TEST_CASE("graphs of any form come down without recursion, node by node, and lea
   {
     Tensor second = x, comb = x, twins = x;
     for (int i = 0; i < 200000; ++i) {
-      second = w + second;                                        // on along the second edge
+      second = w + second;                                        // continues along the second edge
       comb = (w + 1.0) + (comb + (w * 2.0));                      // teeth on both sides of it
       if (i < 100000) twins = (twins + 1.0) + (twins + 2.0) * w;  // two ways to every node
     }

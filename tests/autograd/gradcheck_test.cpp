@@ -1,5 +1,5 @@
-// The gradient check itself: it accepts right gradients, also of rows far from 0, names the entry that is wrong, and is
-// not ok if it has measured nothing.
+// Tests of gradcheck() itself: it accepts right gradients, also in rows far from 0, names the wrong entry, and is not
+// ok if it has measured nothing.
 #include "autograd/gradcheck.h"
 
 #include "autograd/grad_mode.h"
@@ -29,7 +29,7 @@ Tensor faulty_square(const Tensor& x, double fault) {
   return y;
 }
 
-// size x, whose rule gives `factor` times its gradient, plus `more`.
+// size x, whose rule gives `factor` times the right gradient, plus `more`.
 TensorFunction scaled(double size, double factor, double more = 0) {
   return [=](const List& x) {
     Tensor y = detach(x[0]) * size;

@@ -1,4 +1,4 @@
-// Positions beyond their rows in tests/op_cases: the order of sums, and what is no position.
+// Positions beyond their rows in tests/op_cases: the order of sums, and values that are not positions.
 #include "autograd/ops/index.h"
 
 #include <limits>
@@ -31,7 +31,7 @@ TEST_CASE("the smallest i64, which NaN becomes, is no position") {
   refused("embedding", [&] { embedding(ones({4, 2}), least); });
   refused("one_hot", [&] { one_hot(least, 4); });
   refused("cross_entropy", [&] { cross_entropy(ones({1, 4}), least); });
-  // Where it is the target to be ignored, it is that.
+  // If it is ignore_index, it is ignored.
   const CrossEntropyOptions ignored{.ignore_index = std::numeric_limits<int64_t>::min(), .reduction = Reduction::sum};
   CHECK(cross_entropy(ones({1, 4}), least, ignored).item() == 0);
 }

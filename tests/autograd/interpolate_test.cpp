@@ -1,4 +1,4 @@
-// Images in another size: PyTorch's values where a factor does not divide, and the CPU's kernel against the composition.
+// Resized images: PyTorch's values if a factor does not divide, and the CPU's kernel against the composition.
 #include "autograd/ops/interpolate.h"
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// Gradients where a function is not smooth: at ties, kinks and the zero vector, where finite differences say nothing.
+// Gradients at points where a function is not smooth: ties, kinks and the zero vector. Finite differences say nothing
+// there.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,7 +19,7 @@ using Values = std::vector<double>;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = HUGE_VAL;
 
-// Equal, and NaN where NaN is.
+// Equal values, with NaN in the same places.
 bool same(const Values& a, const Values& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
@@ -74,7 +75,7 @@ TEST_CASE("a closed gate passes no gradient, an infinite one neither") {
   CHECK(
       same(steep([](const Tensor& x) { return remainder(full({}, 5, x.options()), x); }, {6, 2, 3}), {0, -kInf, kInf}));
   CHECK(same(slope([](const Tensor& x) { return mul(amax(x), kInf); }, {1, 3, 3}), {0, kInf, kInf}));
-  // d/dx x^s at s = sign(x): s x^(s-1), though ln(x), which sign() is given, is NaN.
+  // d/dx x^s at s = sign(x) is s x^(s-1), although ln(x), the gradient that sign() gets, is NaN.
   CHECK(same(slope([](const Tensor& x) { return pow(x, sign(x)); }, {-2, 3}), {-0.25, 1}));
 }
 
@@ -94,7 +95,7 @@ TEST_CASE("a target without probability takes no gradient from kl_div and gives 
   }
 }
 
-// Values and slopes that PyTorch 2.15 gives; sign(NaN) alone differs, which is 0 there.
+// Values and slopes of PyTorch 2.15, except sign(NaN), which is 0 there.
 TEST_CASE("at a bound clamp takes no gradient") {
   const Values x = {-2, -1, 0, 2, 3, kNan};
   const auto cut = [](const Tensor& t) { return clamp(t, -1, 2); };

@@ -20,7 +20,7 @@ using Integers = std::vector<int64_t>;
 
 namespace {
 
-constexpr int64_t kEven = int64_t{1} << 53, kOdd = kEven + 1;  // one double
+constexpr int64_t kEven = int64_t{1} << 53, kOdd = kEven + 1;  // equal as doubles
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
 
 Integers values(const Tensor& x) { return x.to_vector<int64_t>(); }
@@ -34,7 +34,7 @@ TEST_CASE("large integers: equal() and allclose() see a difference of 1") {
   CHECK(values(isclose(a, b, 0, 0.5)) == Integers{0, 0, 0});
   CHECK(values(isclose(a, b, 0, 1)) == Integers{1, 1, 1});
   CHECK(allclose(a, a, 0, 0));
-  // The farthest difference, 2^64 - 1, rounds to 2^64. |b| = 2^63 allows half of it.
+  // The largest difference, 2^64 - 1, rounds to 2^64. |b| = 2^63 allows half of it.
   CHECK(values(isclose(tensor({kMost}), tensor({kLeast}), 1.999, 0)) == Integers{0});
   CHECK(values(isclose(tensor({kMost}), tensor({kLeast}), 2, 0)) == Integers{1});
   CHECK(values(isclose(tensor({-3, 5}), tensor({4, 5}), 0, 6.5)) == Integers{0, 1});
@@ -73,7 +73,7 @@ TEST_CASE("large integers: numbers beside a tensor keep their value") {
   y[0] = kMost;
   y += kEven - kOdd;
   CHECK(values(y) == Integers{kMost - 1, kEven, kEven});
-  // A floating tensor takes the number as its dtype does.
+  // A floating tensor rounds the number to its dtype.
   CHECK((tensor({0.5}) + kOdd).item() == static_cast<double>(kEven));
   CHECK((tensor({0.5f}) == kOdd).item() == 0);
 }

@@ -1,4 +1,4 @@
-// Results large enough to be stored past the caches have the bits of small ones.
+// Results that are large enough to be stored past the caches have the same bits as small ones.
 #include <functional>
 #include <limits>
 
@@ -24,7 +24,7 @@ using Function = std::function<std::vector<Tensor>(const Tensor& x, const Tensor
 
 constexpr int64_t kRows = 4096, kWidth = 512, kPart = 512;  // in f32, 8 MiB and 1 MiB
 
-// Outputs of f and gradients of x and branch over some rows; given: x, branch, cotangents of two outputs.
+// Outputs of f and gradients of x and branch for the rows [begin, end). given: x, branch, cotangents of two outputs.
 std::vector<Values> results(const Function& f, const std::vector<Tensor>& given, int64_t begin, int64_t end) {
   const auto rows = [&](size_t i) { return contiguous(slice(given[i], 0, begin, end)); };
   const Tensor x = require_grad(rows(0)), branch = require_grad(rows(1));

@@ -1,4 +1,4 @@
-// The head and its loss in chunks, against the composition; bf16; the cotangent that nobody gave.
+// linear_cross_entropy() in chunks, against the composition; in bf16; with the cotangent of 1 that backward() makes.
 #include "autograd/fused/linear_cross_entropy.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr TensorOptions kF64{DType::f64};
 
-// Loss and gradients of 1 and 1.5 times the loss by x, weight, bias, one after the other.
+// Loss and its gradients by x, weight and bias, then the gradients of 1.5 times the loss.
 template <class F>
 Values everything(F loss, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& t,
                   const CrossEntropyOptions& o) {
@@ -72,9 +72,9 @@ TEST_CASE("linear_cross_entropy in bf16 rounds what products of bf16 read, and n
     return everything(linear_cross_entropy, leaf(x), leaf(w), leaf(b), t, {});
   };
   const Values narrow = in(DType::bf16), wide = in(DType::f64);
-  // A gradient is a sum over the gradients of logits, whose roundings are 2^-9 of each; another one is that of the logits,
-  // which changes a probability by twice as much as the largest of them. A class has the sizes of its gradients from
-  // their sum, as only those of its targets are below 0; a row has at most 2 / n.
+  // A gradient is a sum over gradients of logits. Each of these is rounded by 2^-9. The rounding of the logits changes
+  // a probability by twice the largest of their roundings. The sizes of a class's gradients follow from their sum,
+  // since only its targets have gradients below 0; a row has at most 2 / n.
   const auto largest = [](const Tensor& v) {
     double most = 0;
     for (double e : v.to_vector<double>()) most = std::max(most, std::abs(e));
@@ -83,7 +83,7 @@ TEST_CASE("linear_cross_entropy in bf16 rounds what products of bf16 read, and n
   const double logit = largest(linear(x.to(DType::f64), w.to(DType::f64)));
   const double each = kernels::bf16_products(kCpu) ? 0x1p-9 * (1 + 2 * 1.1 * logit) : 0;
   const std::vector<int64_t> targets = t.to_vector<int64_t>();
-  const auto size = [&](size_t i) {  // of the entry i: the sum of the sizes of its terms
+  const auto size = [&](size_t i) {  // the sum of the absolute terms of entry i
     if (i == 0) return 2 * logit;
     i = (i - 1) % ((n + classes) * width + classes);
     if (i < n * width) return 2.0 / n * largest(w);

@@ -1,4 +1,4 @@
-// Who listens to leaves hears of each once, when its gradient is what it will be, and not later than it must; no gradient has other bits.
+// A listener hears of each leaf once, when its gradient is final, and as early as possible; gradients keep their bits.
 #include <algorithm>
 
 #include "autograd/checkpoint.h"
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kLayers = 4;
 
-// Layers tanh(h W_i) * (mean of the first W), which all layers share, where it is asked for. Leaf kLayers goes unused.
+// Layers tanh(h W_i); if `tied`, times the sum of the first W, which all layers share. Leaf kLayers is not used.
 struct Stack {
   std::vector<Tensor> leaves;
   Tensor x;
@@ -43,7 +43,7 @@ struct Stack {
     }
     return sum(h);
   }
-  // Of the leaves; `listening` notes when each is complete, and its gradient then.
+  // The gradients of the leaves. `listening`: notes when each leaf is complete, and its gradient at that time.
   std::vector<Tensor> gradients(const Tensor& loss, bool listening, bool retained = false) {
     events.clear();
     std::vector<Tensor> heard(leaves.size()), all;
@@ -74,7 +74,7 @@ TEST_CASE("a listener hears of a leaf behind its oldest consumer, of one that is
   s.gradients(s.loss(true), true);  // leaf 0 is read by all layers
   CHECK(s.events ==
         Events{"leaf 4", "layer 3", "leaf 3", "layer 2", "leaf 2", "layer 1", "leaf 1", "layer 0", "leaf 0"});
-  // A checkpointed part may read any leaf; what is complete before it waits for it.
+  // A checkpointed part may read any leaf, so leaves that would be complete before it wait for it.
   s.gradients(s.loss(true, 2), true);
   const auto place = [&](const char* e) { return std::ranges::find(s.events, e) - s.events.begin(); };
   for (const char* leaf : {"leaf 2", "leaf 3", "leaf 4"}) {
@@ -108,7 +108,7 @@ TEST_CASE("a graph that waits while another is listened to keeps its order") {
   s.gradients(second, true);
   const std::vector<Tensor> late = s.gradients(first, false);
   for (size_t i = 0; i < kLayers; ++i) CHECK(Stack::same(plain[i], late[i]));
-  // Also where a backward with a listener has failed.
+  // The same after a backward with a listener has failed.
   Tensor third = s.loss(true);
   const GradientListener fails{s.leaves, [](size_t i) { check(i != 2, "enough"); }};
   CHECK_THROWS_WITH(backward(third, {}, {.listener = &fails}), "enough");

@@ -1,4 +1,4 @@
-// Losses beyond their rows in tests/op_cases: extremes, digits of gradients, memory.
+// Losses beyond their rows in tests/op_cases: extreme values, digits of gradients, memory.
 #include "autograd/ops/loss.h"
 
 #include <cmath>

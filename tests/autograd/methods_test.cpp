@@ -1,4 +1,4 @@
-// Methods and operators of Tensor: nested lists, indices, assignment, changes in place, and that methods are the free
+// Methods and operators of Tensor: nested lists, indices, assignment, changes in place; methods equal the free
 // functions.
 #include "autograd/methods.h"
 
@@ -173,7 +173,7 @@ TEST_CASE(
   CHECK((x[one].shape() == Dims{3, 4} && share(x[one], x)));
   CHECK(x(Slice(), last).shape() == Dims{2, 4});
   check_equal(x(one, Slice(), ids), {3, 2},
-              {15, 12, 19, 16, 23, 20});  // ids alone choose: their dimension stays in place
+              {15, 12, 19, 16, 23, 20});  // only ids choose: their dimension stays in place
   check_equal(x(0, one, ids), {2}, {7, 4});
   CHECK(x(one, Slice(), tensor<int64_t>({{1}, {2}})).shape() == Dims{3, 2, 1});
   x(one, last, 0) = 99;
@@ -231,7 +231,7 @@ TEST_CASE("assignment through an index") {
     w[0] = 5;
   }
   check_equal(w, {3}, {5, 1, 2});
-  CHECK_THROWS(y.backward());  // it needs what w held before
+  CHECK_THROWS(y.backward());  // it needs the values that w held before
 }
 
 TEST_CASE("changes in place, and where they would be recorded a new tensor") {
@@ -356,7 +356,7 @@ TEST_CASE("operators compare, combine masks and compute with integers") {
   CHECK((a * (a > 1)).dtype() == DType::f64);
   CHECK((a > 1).sum().dtype() == DType::i64);
   CHECK((a > 1).sum().item() == 2);
-  const int64_t large = int64_t{1} << 53;  // beyond what doubles tell apart
+  const int64_t large = int64_t{1} << 53;  // neighbours are equal as doubles
   CHECK((tensor({large}) + tensor({1})).to_vector<int64_t>()[0] == large + 1);
   CHECK(tensor({large, int64_t{1}}).sum().to_vector<int64_t>()[0] == large + 1);
   CHECK_THAT(thrown([&] { a + tensor({1.f}); }), Contains("add: dtypes f64 and f32"));

@@ -1,5 +1,4 @@
-// The fused feed-forward of bf16 has the bits of linear, gelu and linear one after the other, where the machine
-// multiplies bf16.
+// The fused feed-forward block in bf16 has the bits of linear, gelu and linear in turn, if the machine multiplies bf16.
 #include "autograd/fused/mlp.h"
 
 #include "autograd/fusion.h"
@@ -20,7 +19,7 @@ struct Sizes {
 const Sizes kSizes[] = {{1, 1, 1, 1},      {3, 4, 5, 2},     {7, 17, 33, 9},     {13, 16, 64, 16},
                         {140, 31, 97, 65}, {300, 70, 35, 3}, {19, 1026, 40, 30}, {23, 34, 2080, 18}};
 
-// The result, then the gradients of x and of the weights that there are; x where `frozen` does not take one.
+// The result, then the gradients of the weights and biases, and of x unless `frozen`.
 std::vector<Values> run(const Sizes& s, DType masters, GeluForm form, bool bias, bool frozen) {
   const auto make = [&](const Dims& shape, uint64_t seed, double size, DType dtype) {
     return require_grad(test::randn(shape, seed, 0, size, dtype));

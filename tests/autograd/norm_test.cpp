@@ -1,4 +1,4 @@
-// The norms beyond their rows in tests/op_cases: partial shares, sums over many rows, identities between them, edges.
+// The norms beyond their rows in tests/op_cases: partial shares, sums over many rows, identities between norms, edges.
 #include "tests/support/catch.h"
 
 #include <cmath>
@@ -25,7 +25,8 @@ const NormSpec kSpecs[] = {{NormKind::layer, 1e-5, 1},
                            {NormKind::crms, 1e-5, 1},
                            {NormKind::crms_isometric, 1e-6, 1}};
 
-// The k that rms_norm averages: squares of 1, 3, 5, ... have the mean k, so that the first entry becomes 1 / sqrt(k).
+// The k that rms_norm averages: the first k squares are 1, 3, 5, ... with the mean k, so the first entry becomes 1 /
+// sqrt(k).
 int64_t averaged(double p, int64_t width) {
   std::vector<double> x(static_cast<size_t>(width));
   for (int64_t i = 0; i < width; ++i) x[i] = std::sqrt(2.0 * i + 1);
@@ -47,7 +48,7 @@ TEST_CASE("partial rms_norm averages as many entries as the decimal share says")
                                    {0.3, 64, 20},   {0.4, 7, 3},     {0.25, 10, 3},   {0.5, 2, 1},     {0.5, 3, 2},
                                    {0.51, 2, 2},    {1, 1, 1},       {1, 100, 100},   {0.99, 1, 1},    {1e-9, 100, 1},
                                    {5e-324, 3, 1},  {1.0 / 3, 3, 1}, {2.0 / 3, 3, 2}, {0.34, 3, 2}};
-  // Of many digits; the nearest float of a decimal share.
+  // Shares with many digits; the nearest float of a decimal share.
   const std::vector<Case> others = {
       {0.0625, 768, 48},     {0.999, 1000, 999},         {0.9999, 1000, 1000}, {0.0701, 100, 8},
       {0.070000001, 100, 8}, {0.07000000000001, 100, 8}, {0.0699, 100, 7},     {1e-300, 100, 1},
@@ -59,7 +60,7 @@ TEST_CASE("partial rms_norm averages as many entries as the decimal share says")
       INFO(c.p << " of " << c.width);
       CHECK(averaged(c.p, c.width) == c.k);
     }
-  // Every share of three decimals, read as a program reads it, against whole numbers.
+  // Every share with three decimals, read as a program reads it, against whole numbers.
   int64_t wrong = 0;
   for (int64_t thousandths = 1; thousandths < 1000; ++thousandths) {
     const double p = std::stod("0." + std::to_string(1000 + thousandths).substr(1));
@@ -74,7 +75,7 @@ TEST_CASE("partial rms_norm averages as many entries as the decimal share says")
 }
 
 TEST_CASE("norm gradients do not depend on rows, layout or what else is wanted") {
-  // Many rows: several blocks of the sums for gain and bias. The reference is the sum over rows taken one by one.
+  // Many rows: several blocks of the sums for gain and bias. The reference adds up slices of 100 rows.
   const Tensor x = randn({1000, 37}, 7), dy = randn({1000, 37}, 8), gain = randn({37}, 9, 1), bias = randn({37}, 10);
   for (const NormSpec& spec : kSpecs) {
     Tensor a = detach(x), g = detach(gain), b = detach(bias);
@@ -103,7 +104,7 @@ TEST_CASE("on zero-mean rows the norms are one, and so are their gradients") {
   const Tensor ln = layer_norm(full), rms = rms_norm(full), crms = crms_norm(head);
   CHECK(max_difference(ln, rms) < 1e-14);
   CHECK(max_difference(slice(rms, 1, 0, d - 1), crms) < 1e-14);
-  // Vector-Jacobian products: crms's of c is D^T of layer_norm's of (c, 0), D = [I; -1^T].
+  // Vector-Jacobian products: crms_norm's of c is D^T times layer_norm's of (c, 0), with D = [I; -1^T].
   const Tensor c = randn({6, d - 1}, 16);
   const Tensor crms_gradient = grad(crms_norm(require_grad(head)), {head}, c)[0];
   const Tensor ln_gradient = grad(layer_norm(require_grad(full)), {full}, detach(pad(c, {{0, 1}})))[0];
@@ -137,9 +138,9 @@ TEST_CASE("rows far from zero, rows of zeros, rows of width 1, no rows") {
         std::vector<double>(3, 0.0));
 }
 
-// The mean of a row is rounded in units of the row. So normalized rows have a mean, here of 5e-12, which a gradient by
-// h - mean(h) - x^ mean(h x^) keeps: its rows sum to 6e-13 (n = 8) and 7e-12 (n = 768) of their largest entry. The sums
-// must be rounding alone: n entries of four roundings each, which add up like sqrt(n).
+// The mean of a row is rounded in units of the row, so normalized rows have a mean, here 5e-12. A gradient computed as
+// h - mean(h) - x^ mean(h x^) keeps it: its rows sum to 6e-13 (n = 8) and 7e-12 (n = 768) of their largest entry. The
+// sums here may only be rounding: n entries with four roundings each, which add up like sqrt(n).
 TEST_CASE("rows far from zero: a layer_norm gradient sums to 0 over a row") {
   for (const auto& [dtype, spread] : {std::pair(DType::f64, 1e-3), {DType::f32, 0.1}})
     for (const int64_t n : {8, 37, 768})
@@ -156,9 +157,10 @@ TEST_CASE("rows far from zero: a layer_norm gradient sums to 0 over a row") {
       }
 }
 
-// Entry i is 1e4 + sqrt(12) deviation ((2654435761 i mod 2^32) / 2^32 - 1/2), in f32. The errors of torch 2.15 on the CPU
-// were measured with batch_norm on [n / 64, channels, 8, 8], which torch sums in f64. Errors of gradients are relative to the
-// largest gradient. (On rows [n, channels] torch sums in f32, and its errors are up to 700 times as large.)
+// Entry i is 1e4 + sqrt(12) deviation ((2654435761 i mod 2^32) / 2^32 - 1/2), in f32. The errors of torch 2.15 on the
+// CPU were measured with batch_norm on [n / 64, channels, 8, 8], which torch sums in f64. Errors of gradients are
+// relative to the largest gradient. (On rows [n, channels] torch sums in f32, and its errors are up to 700 times as
+// large.)
 TEST_CASE("batch_norm far from zero has at most twice PyTorch's error, and that of f32 near zero") {
   const auto entry = [](int64_t i, double offset, double deviation) {
     const auto bits = static_cast<uint32_t>(static_cast<uint64_t>(i) * 2654435761u);
@@ -210,7 +212,7 @@ TEST_CASE("group_norm gives its gain and bias a gradient where the input takes n
   CHECK(max_difference(grad(group_norm(taken, 2, detach(gain), detach(bias)), {taken}, upstream)[0], both[0]) == 0);
 }
 
-// Where the sum's rounding is as large as its spread: what is read back must be what was normalized.
+// If the sum's rounding is as large as its spread, the backward must read the same stored sum that was normalized.
 TEST_CASE("add_norm in bf16 has value and gradient of the sum as it is stored") {
   const Tensor wide = randn({2, 50}, 17, 3, 1, DType::bf16), added = randn({2, 50}, 18, 0, 1, DType::bf16);
   const AddNorm stored = add_norm(wide, added, {});
@@ -222,13 +224,13 @@ TEST_CASE("add_norm in bf16 has value and gradient of the sum as it is stored") 
                  gain = require_grad(ones({4}, {gains}));
     const AddNorm r = add_norm(x, branch, {}, gain);
     backward(sum(r.normed));
-    const double root = 1 / std::sqrt(3.0);  // of 64, 64, 64, 64.5 the deviations are 1 : 1 : 1 : -3
+    const double root = 1 / std::sqrt(3.0);  // the deviations of 64, 64, 64, 64.5 are 1 : 1 : 1 : -3
     const Tensor expected = from_vector<double>({-root, -root, -root, 3 * root}, {1, 4});
     INFO("gain " << name_of(gains));
     CHECK(r.sum.to_vector<double>() == std::vector<double>{64, 64, 64, 64.5});
     CHECK(max_difference(r.normed, expected) <= 3 * root * 0x1p-8);
     CHECK(max_difference(gain.grad(), expected) <= 3 * root * 0x1p-8);
-    // A result's sum is constant; 64 / 0.22^2 is what a rounding of the mean in f32 makes of that.
+    // The sum of a result is constant; 64 / 0.22^2 is the effect of rounding the mean in f32.
     CHECK(max_difference(x.grad(), zeros({1, 4})) <= 4 * 0x1p-24 * 64 / (0.22 * 0.22));
   }
 }

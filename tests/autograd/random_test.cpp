@@ -29,7 +29,7 @@ template <class F> double kolmogorov(const Tensor& x, F cdf) {
 }
 double normal_cdf(double z) { return 0.5 * std::erfc(-z * std::sqrt(0.5)); }
 
-// Numbers of `draws` that fell on each of n values.
+// The number of `draws` that gave each of n values.
 std::vector<int> histogram(const Tensor& draws, int64_t n) {
   std::vector<int> count(n);
   for (int64_t v : draws.to_vector<int64_t>()) ++count.at(v);
@@ -50,7 +50,7 @@ TEST_CASE("fills follow their distributions") {
   CHECK(kolmogorov(t, [&](double x) { return (normal_cdf((x - 1) / 0.5) - low) / (high - low); }) < 2.2);
   CHECK(amin(t).item() >= 0.5);
   CHECK(amax(t).item() <= 2);
-  for (DType dtype : {DType::f32, DType::bf16}) {  // bounds that rounding to the nearest value would pass
+  for (DType dtype : {DType::f32, DType::bf16}) {  // bounds that rounding to the nearest value would exceed
     const Tensor rounded = truncated_normal({2000}, 1, 5, 0.5004, 1.9996, {dtype});
     CHECK(amin(rounded).item() >= 0.5004);
     CHECK(amax(rounded).item() <= 1.9996);
@@ -103,7 +103,7 @@ TEST_CASE("dropout that drops nothing gives x back, and backward uses the forwar
   Generator g{9, 0};
   const Tensor x = require_grad(uniform({300, 701}, 1, 2, kF64, g));
   const Tensor y = dropout(x, 0.25, true, g);
-  dropout(x, 0.5, true, g);  // the generator moves on meanwhile
+  dropout(x, 0.5, true, g);  // advances the generator
   backward(sum(y));
   const std::vector<double> vx = x.to_vector<double>(), vy = y.to_vector<double>(), dx = x.grad().to_vector<double>();
   for (size_t i = 0; i < vx.size(); ++i)

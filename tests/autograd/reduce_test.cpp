@@ -1,4 +1,4 @@
-// Running sums and variances: how far rounding may carry them.
+// Running sums and variances: how large their rounding errors may be.
 #include "autograd/ops/reduce.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@ using namespace isonorm;
 using Values = std::vector<double>;
 
 TEST_CASE("a long running sum keeps its digits, and so does its gradient") {
-  // Of n equal terms rounding errs in one direction: their sum one by one is wrong by n roundings.
+  // With n equal terms, rounding errs in one direction: adding them one by one is wrong by n roundings.
   constexpr int64_t n = int64_t{1} << 20;
   for (const DType d : {DType::f32, DType::f64}) {
     const Tensor x = require_grad(full({n}, 0.1, {d}));
@@ -42,7 +42,7 @@ TEST_CASE("a running sum of what is not negative never falls") {
 }
 
 TEST_CASE("the variance does not see where the mean lies") {
-  const Tensor halves = tensor({1.0, 1.5, 2.0, 2.0, 2.5}).to(DType::bf16);  // around 1.8, which is no bf16
+  const Tensor halves = tensor({1.0, 1.5, 2.0, 2.0, 2.5}).to(DType::bf16);  // their mean, 1.8, is not a bf16 number
   CHECK(var(halves).item() == static_cast<float>(bf16(0.325f)));
   Generator g{12, 0};
   const Tensor x = add(rand({3000}, {}, g), 1000.0);

@@ -1,4 +1,5 @@
-// An error inside the rule of an op names the op, whoever raises it: an op that the rule calls, AnomalyMode, a saved tensor.
+// An error inside the rule of an op names the op, whoever raises it: an op that the rule calls, AnomalyMode, a saved
+// tensor.
 #include <cmath>
 
 #include "autograd/engine.h"
@@ -17,7 +18,7 @@ using test::thrown;
 
 namespace {
 
-// x as the result of an op of the user with this rule.
+// x as the result of a user's op with this rule.
 Tensor own_op(const Tensor& x, std::function<void(Flow&)> rule) {
   const Tensor y = detach(x) * 1.0;
   if (auto* n = track("my_op", {&y}, {&x})) n->backward = [rule](Flow& g) { rule(g); };

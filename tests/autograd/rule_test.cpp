@@ -1,4 +1,4 @@
-// The closure of a node: inside, or in the pool where it is large.
+// The closure of a node: stored inside, or in the pool if it is large.
 #include "autograd/rule.h"
 
 #include <array>

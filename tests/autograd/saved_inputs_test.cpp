@@ -1,4 +1,5 @@
-// A rule names inputs and outputs that its op has. A rule that is differentiated keeps no other floating tensor.
+// A rule may only name inputs and outputs that its op has. If it is differentiated, it may keep no other floating
+// tensor.
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
@@ -16,7 +17,7 @@ namespace {
 
 constexpr BackwardOptions kGraph{.create_graph = true};
 
-// x^2 f, whose rule keeps f, by default neither input nor output.
+// x^2 f, whose rule keeps f; by default f is neither input nor output.
 Tensor scaled(const Tensor& x, const Tensor& f, bool is_input = false) {
   Tensor y = detach(x) * detach(x) * detach(f);
   auto* const n = is_input ? track("scaled", {&y}, {&x, &f}) : track("scaled", {&y}, {&x});
@@ -40,7 +41,7 @@ TEST_CASE("a rule of a second derivative that keeps what was computed under NoGr
     const NoGrad no_grad;
     square = x * x;
   }
-  // x^4 is x^2 `square`: its second derivative is 12 x^2 = 48, which lacks the share of `square`.
+  // x^4 as x^2 `square`: its second derivative is 12 x^2 = 48, and the share of `square` would be missing.
   for (const Tensor& kept : {square, square * 1.0, detach(x) * detach(x), detach(square), detach(x)}) {
     CHECK(grad(scaled(x, kept), {x})[0].item() == 4 * kept.item());
     CHECK_THROWS_WITH(grad(scaled(x, kept), {x}, {}, kGraph),
@@ -80,7 +81,7 @@ TEST_CASE("a rule of a second derivative that keeps the result of an op that is 
     const NoGrad no_grad;
     y = exp(x) * x;
   }
-  // The node of exp() is freed, and that of the op below may get its address.
+  // The node of exp() is freed, and the next op's node may get its address.
   const Saved power = save(exp(x));
   track("gone", {&y}, {&x})->backward =
       differentiable([power, x = save(x)](Flow& g) { g.give(0, g.out() * (Tensor(power) * (1.0 + Tensor(x)))); });
@@ -95,9 +96,9 @@ TEST_CASE("a rule that is differentiated keeps constants as inputs, as data() an
     square = x * x;
   }
   const auto second = [&](const Tensor& y) { return grad(grad(y, {x}, {}, kGraph)[0], {x})[0].item(); };
-  CHECK(second(scaled(x, square, true)) == 8);     // 2 f, as of an op x^2 f
+  CHECK(second(scaled(x, square, true)) == 8);     // 2 f, as for an op x^2 f
   CHECK(second(x * x * square) == 8);              // an op of the library
-  CHECK(second(scaled(x, detach(x), true)) == 4);  // an input that shares the storage of another one
+  CHECK(second(scaled(x, detach(x), true)) == 4);  // an input that shares another input's storage
 
   Tensor y = detach(x) * detach(x) * square;
   track("own", {&y}, {&x})->backward =
@@ -112,7 +113,7 @@ TEST_CASE("a rule that is differentiated keeps constants as inputs, as data() an
 
 TEST_CASE("a constant input that is rounded for the backward is known as an input") {
   const SaveActivations rounded(DType::bf16);
-  const Tensor rows = full({64, 32}, 1.5f), w = require_grad(full({1, 32}, 0.5f));  // 1.5 is a number of bf16
+  const Tensor rows = full({64, 32}, 1.5f), w = require_grad(full({1, 32}, 0.5f));  // 1.5 is exact in bf16
   const Tensor y = linear(rows, w);                                                 // 24 each
   const Tensor slope = grad(sum(y * y * y), {w}, {}, kGraph)[0];                    // 64 times 3 24^2 1.5
   CHECK(slope.to_vector<float>()[0] == 64 * 3 * 576 * 1.5f);

@@ -1,4 +1,4 @@
-// What rules keep: exact tensors, and activations rounded to bf16 while a SaveActivations guard lives.
+// Tensors that rules keep: exact ones, and activations rounded to bf16 while a SaveActivations guard lives.
 #include "autograd/saved.h"
 
 #include <functional>
@@ -30,7 +30,7 @@ using Function = std::function<Tensor(const List&)>;
 Tensor randn(const Dims& shape, unsigned seed) { return test::randn(shape, seed, 0, 1, DType::f32); }
 Tensor rounded(const Tensor& x) { return x.to(DType::bf16).to(DType::f32); }
 Tensor wide(const Tensor& x) { return x.to(DType::f64); }
-// As f64, of the value that a rule finds.
+// The value that a rule finds, as f64.
 Tensor kept(const Tensor& x) { return wide(rounded(x.to(DType::f32))); }
 bool is_exact(const Saved& s, const Tensor& x) { return s.get().data<float>() == x.data<float>(); }
 
@@ -48,7 +48,7 @@ List run_rounded(const Function& f, const List& inputs, const Tensor& cotangent)
   return run(f, inputs, cotangent);
 }
 
-// Sums of products of `length` terms in f32, and what is made of a few of them.
+// Error of sums of products with `length` terms in f32, and of results computed from a few of these sums.
 double tolerance(double length) { return 16 * epsilon(DType::f32) * std::sqrt(length); }
 
 }  // namespace
@@ -85,7 +85,7 @@ TEST_CASE("functions that keep their result round it for the gradient") {
 TEST_CASE("norms: rows are rounded, statistics and gain are not") {
   const Tensor x = randn({64, 48}, 1), gain = randn({48}, 2), dy = randn({64, 48}, 3);
   const Tensor rstd = rsqrt(add(mean(square(wide(x)), {-1}, true), 1e-5));
-  // dx = rstd (d - n mean(d n)), d the gradient of the normalized row n.
+  // dx = rstd (d - n mean(d n)), with d the gradient of the normalized row n.
   const auto dx = [&](const Tensor& d, const Tensor& n) {
     return mul(rstd, sub(d, mul(n, mean(mul(d, n), {-1}, true))));
   };
@@ -127,7 +127,7 @@ TEST_CASE("attention: what it reads and its result are rounded, the sums of the 
   const auto separate = expected(r[0]);
   for (int i : {0, 1, 2}) check_close(r[1 + i], separate[i], tolerance(24 * 16));
 
-  // The same heads side by side in the rows of one tensor.
+  // The same heads side by side in the rows of a single tensor.
   const auto pack = [](const Tensor& x) { return reshape(contiguous(transpose(x, 1, 2)), {2, 24, 48}); };
   const Tensor qkv = cat({pack(q), pack(k), pack(v)}, -1);
   const auto packed = run_rounded([](const List& t) { return packed_attention(t[0], 3); }, {qkv}, pack(dy));
@@ -180,7 +180,7 @@ TEST_CASE("a rounded tensor is that of the moment when it was kept") {
   CHECK(same_bytes(first.get(), before));
   CHECK(same_bytes(second.get(), x));
   CHECK_THROWS_WITH(exact.get(), Contains("changed in place"));
-  // Halves of one storage, a transposed view, and a storage where another one was.
+  // Halves of one storage, a transposed view, and a storage at the address of an earlier one.
   const Tensor y = randn({64, 64}, 2), low = narrow(y, 0, 0, 32), high = narrow(y, 0, 32, 32),
                flipped = transpose(y, 0, 1);
   const Saved a = save_activation(low), b = save_activation(high), c = save_activation(flipped);
@@ -209,7 +209,7 @@ TEST_CASE("a tensor that several ops keep is one copy") {
     }();
     return in_use() - before;
   };
-  // The result, the statistics, and the rows that norm and linear keep.
+  // The result, the statistics, and the rows, which both norm and linear keep.
   const int64_t statistics = 256 * 2 * 4;
   CHECK(bytes_of_graph() == 2 * matrix + statistics);
   const SaveActivations guard(DType::bf16);

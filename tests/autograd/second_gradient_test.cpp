@@ -1,4 +1,4 @@
-// Gradients of gradients: known derivatives, what is refused. Op by op they are compared with finite differences in
+// Gradients of gradients: known derivatives, and refusals. Each op is compared with finite differences in
 // tests/ops_test.cpp.
 #include "autograd/checkpoint.h"
 #include "autograd/engine.h"
@@ -49,7 +49,7 @@ TEST_CASE("x^4 has derivatives up to the fourth") {
 }
 
 TEST_CASE("a penalty on a gradient trains the weights that the gradient passes") {
-  // f = sum (w x)^2, df/dx = 2 w^2 x; of its square summed, 4 w^4 x^2, the derivative by w is 16 w^3 x^2.
+  // f = sum (w x)^2, df/dx = 2 w^2 x. Its squares sum to 4 w^4 x^2, whose derivative by w is 16 w^3 x^2.
   const Tensor x = tensor({3.0}).require_grad(), w = tensor({{2.0}}).require_grad();
   const Tensor slope = grad(sum(square(linear(x, w))), {x}, {}, kGraph)[0];
   CHECK(values(slope) == std::vector<double>{24});
@@ -71,7 +71,7 @@ TEST_CASE("the norm of a row of zeros has zeros as first and second derivatives"
   const Tensor x = tensor({{0.0, 0.0}, {3.0, 4.0}}).require_grad();
   const Tensor slope = grad(sum(norm(x, {1})), {x}, {}, kGraph)[0];
   CHECK(values(slope) == std::vector<double>{0, 0, 3 * (1.0 / 5), 4 * (1.0 / 5)});
-  // d/dx_0 of x_0 / |x| is (1 - x_0^2 / |x|^2) / |x|, of x_1 / |x| it is -x_0 x_1 / |x|^3.
+  // d/dx_0 of x_0 / |x| is (1 - x_0^2 / |x|^2) / |x|; of x_1 / |x| it is -x_0 x_1 / |x|^3.
   const std::vector<double> second = values(grad(sum(mul(slope, tensor({1.0, 0.0}))), {x})[0]);
   CHECK(second[0] == 0);
   CHECK(second[1] == 0);
@@ -84,7 +84,7 @@ TEST_CASE("what has no second derivative is one line with the op's name") {
   Tensor y = detach(x);
   track("own", {&y}, {&x})->backward = [](Flow& g) { g.give(0, g.out()); };
   CHECK_THROWS_WITH(grad(sum(exp(y)), {x}, {}, kGraph), Contains("own: it has no second derivative"));
-  CHECK(grad(sum(exp(y)), {x})[0].defined());  // and the graph is as it was
+  CHECK(grad(sum(exp(y)), {x})[0].defined());  // and the graph is still usable
   const Tensor low = x.detach().to(DType::bf16).require_grad();
   CHECK_THROWS_WITH(grad(sum(exp(layer_norm(low))), {low}, {}, kGraph),
                     Contains("layer_norm: it has no second derivative in bf16"));
@@ -128,7 +128,7 @@ TEST_CASE("where gradients are off and where activations are rounded, too, creat
   }();
   CHECK(values(grad(slope, {x})[0]) == std::vector<double>{12});
 
-  // 1.5 is a number of bf16; tanh keeps y, which is not.
+  // 1.5 is exact in bf16; tanh keeps y, which is not.
   const Tensor many = full({2048}, 1.5f).require_grad();
   const SaveActivations rounded(DType::bf16);
   const Tensor second = grad(sum(grad(sum(tanh(many)), {many}, {}, kGraph)[0]), {many})[0];

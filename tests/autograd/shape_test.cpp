@@ -1,4 +1,4 @@
-// Shape functions at the ends of what they take: largest sizes and steps, highest ranks, what is a view and what not.
+// Shape functions at their limits: largest sizes and steps, highest ranks, which results are views.
 #include "autograd/ops/shape.h"
 
 #include <limits>

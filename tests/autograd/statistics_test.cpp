@@ -1,4 +1,4 @@
-// Statistics, agreement and losses of probabilities: the values that PyTorch 2 prints for the same calls.
+// Statistics, comparisons and losses of probabilities: the values that PyTorch 2 prints for the same calls.
 #include "autograd/ops/statistics.h"
 #include "autograd/ops/arrange.h"
 #include "tests/support/catch.h"

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kThreads = 4;
 
-// Calls work(number of the thread) in kThreads threads that begin together; the message of the first error, or "".
+// Calls work(thread index) in kThreads threads that begin together. Returns the message of the first error, or "".
 std::string in_threads(const std::function<void(int)>& work) {
   std::latch begin(kThreads);
   std::string errors[kThreads];
@@ -40,7 +40,7 @@ std::string in_threads(const std::function<void(int)>& work) {
   return "";
 }
 
-// tanh(tanh(x A) B) C of leaves of one model.
+// tanh(tanh(x A) B) C with leaves of one model.
 struct Mlp {
   std::vector<Tensor> leaves;
   Mlp() {
@@ -102,7 +102,7 @@ TEST_CASE("threads: every pass tells its own listener, once, when its share of a
 }
 
 TEST_CASE("threads: a leaf that another thread made is differentiated once behind a part that runs again") {
-  for (int i = 0; i < 100; ++i) exp(require_grad(tensor({1.0})));  // this thread's ops have large numbers
+  for (int i = 0; i < 100; ++i) exp(require_grad(tensor({1.0})));  // gives this thread's ops large numbers
   const Tensor w = require_grad(tensor({3.0}));
   std::vector<double> seen;
   on_grad(w, [&](const Tensor& g) { return seen.push_back(g.item()), g; });
@@ -137,7 +137,7 @@ TEST_CASE("threads: a pass that meets another one in a graph throws, and does no
   CHECK_THAT(message, Catch::Contains(refused));
   CHECK(x.grad().item() == 2);
   HookHandle(handle).remove();
-  backward(z);  // and the graph is free again
+  backward(z);  // the graph is free again
   CHECK(x.grad().item() == 4);
 }
 
@@ -150,7 +150,7 @@ TEST_CASE("on_grad: a handle removes its hook") {
   HookHandle copy = twice;
   copy.remove();
   CHECK(gradient() == 3);
-  copy.remove(), HookHandle(twice).remove(), HookHandle().remove();  // nothing more to do
+  copy.remove(), HookHandle(twice).remove(), HookHandle().remove();  // nothing left to do
   CHECK(gradient() == 3);
   thrice.remove();
   CHECK(gradient() == 1);

@@ -1,4 +1,4 @@
-// Methods that PyTorch's tensors have: each is the free function of its name.
+// Methods that PyTorch's tensors have: each equals the free function of the same name.
 #include "autograd/engine.h"
 #include "autograd/methods.h"
 #include "autograd/ops/create.h"

@@ -1,7 +1,7 @@
-"""Pages in a real browser: the course's picture and slides, the documentation's site and pictures, a page of scripts/bench, and
-reports of the program.
+"""Checks pages in a real browser: the course's picture and slides, the documentation's site and pictures, a page of scripts/bench,
+and reports of the program.
 
-usage: browser_test.py ISONORM [FOLDER]     FOLDER gets screenshots, to be looked at. Exit code 77 where there is no chromium."""
+usage: browser_test.py ISONORM [FOLDER]     writes screenshots to FOLDER, to look at. Exit code 77 if there is no chromium."""
 
 import base64
 import math
@@ -19,7 +19,7 @@ import bench_test  # noqa: E402
 import chromium  # noqa: E402
 from pages import site  # noqa: E402
 
-SCREENS = [(1200, 900, "light"), (390, 844, "dark")]  # a desk's and a phone's
+SCREENS = [(1200, 900, "light"), (390, 844, "dark")]  # like a desktop's and a phone's
 REPORTS = {
     "invariance": "experiment invariance --report {page}",
     "plot": "plot {log} --report {page}",
@@ -27,7 +27,7 @@ REPORTS = {
 }
 TRAIN = "train --width 16 --depth 1 --heads 2 --batch 8 --steps 20 --log {log} -q"
 
-# What a reader would stumble over, a line each.
+# Faults of a page, one line each.
 FAULTS = r"""(() => {
   const out = [], root = document.documentElement, shown = e => e.checkVisibility() && e.getBoundingClientRect().width > 0;
   if (root.scrollWidth > innerWidth + 1 && root.tagName != "svg") out.push(`${root.scrollWidth} px wide`);
@@ -70,7 +70,7 @@ FAULTS = r"""(() => {
 class Pages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # the browser's last process may still write
+        cls.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # the last process may still be writing
         cls.browser = chromium.Chromium(cls.folder.name)
 
     @classmethod
@@ -79,7 +79,7 @@ class Pages(unittest.TestCase):
         cls.folder.cleanup()
 
     def seen(self, file, width=1200, height=900, scheme="light", allowed=None):
-        """Opens it; it has no fault, and nothing went wrong but what says `allowed`."""
+        """Opens the page and checks that it has no faults, and no errors except those that contain `allowed`."""
         self.browser.open(file, width, height, scheme)
         if SHOTS:
             (SHOTS / f"{file.stem}_{width}.png").write_bytes(base64.b64decode(self.browser.screenshot()))
@@ -87,13 +87,13 @@ class Pages(unittest.TestCase):
         self.assertEqual((self.browser.value(FAULTS), errors), ([], []), f"{file.name} on {width} px, {scheme}")
 
     def drawn(self, selector):
-        """The far end of each line of the picture."""
+        """The end point of each line in the picture."""
         return self.browser.value(f"[...document.querySelectorAll('#view {selector}')].map(e => [+e.getAttribute('x2'), +e.getAttribute('y2')])")
 
     def check_picture(self, x):
-        """The picture is an orthographic view of what it names: the axes say which, x, P x, D and Q have to follow."""
+        """The axes define an orthographic view, and x, P x, D and Q must be drawn in it."""
         axes, scale, mean = self.drawn("line[stroke=\"#999\"]:not([stroke-dasharray])"), 48, sum(x) / 3
-        view = [[axes[i][k] / 2.6 for i in range(3)] for k in range(2)]  # from entries to right and down
+        view = [[axes[i][k] / 2.6 for i in range(3)] for k in range(2)]  # maps entries to (right, down)
         for a in range(2):
             for b in range(2):
                 self.assertAlmostEqual(sum(p * q for p, q in zip(view[a], view[b])), scale**2 * (a == b), 9)
@@ -121,7 +121,7 @@ class Pages(unittest.TestCase):
             self.browser.value("document.getElementById('view').focus()")
             self.browser.press("ArrowLeft")
             self.assertNotEqual(self.drawn("line"), before)
-            for end in [2, 2, 2], [2, -2, -2], [-2, 2, 2]:  # the farthest that a slider goes
+            for end in [2, 2, 2], [2, -2, -2], [-2, 2, 2]:  # the ends of the sliders
                 self.browser.value(f"[{end}].flat().forEach((v, i) => (inputs[i].value = v, inputs[i].dispatchEvent(new Event('input'))))")
                 self.check_picture(end)
                 box = self.browser.value("(b => [b.x, b.y, b.x + b.width, b.y + b.height].map(Math.abs))(view.getBBox())")

@@ -1,4 +1,4 @@
-"""A headless Chromium that is spoken to by its DevTools protocol, through two pipes: one JSON object a message, each ended by a zero byte."""
+"""Controls a headless Chromium by its DevTools protocol through two pipes: messages are JSON objects, each ended by a zero byte."""
 
 import fcntl
 import json
@@ -9,17 +9,17 @@ import subprocess
 import time
 
 PROGRAM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
-SECONDS = 60  # that an answer may take
+SECONDS = 60  # time limit for an answer
 KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 
 
 class Chromium:
-    """One page. `errors` holds what it said on its console, or threw, since it was opened."""
+    """One page. `errors` holds its console errors and warnings, and uncaught exceptions, since it was opened."""
 
     def __init__(self, profile):
         to_browser, self._to = os.pipe()
         self._from, from_browser = os.pipe()
-        # The program reads descriptor 3 and writes 4; ours are moved out of the way of these first.
+        # The program reads descriptor 3 and writes descriptor 4, so our ends are first moved away from these numbers.
         ends = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (to_browser, from_browser)]
         self._process = subprocess.Popen(
             [PROGRAM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
@@ -64,7 +64,7 @@ class Chromium:
             self.errors.append(about["entry"]["text"] + " " + about["entry"].get("url", ""))
 
     def call(self, method, **parameters):
-        """What the protocol's method answers."""
+        """Calls a method of the protocol and returns its result."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters} | ({"sessionId": self._session} if self._session else {})
         data = json.dumps(message).encode() + b"\0"
@@ -102,5 +102,5 @@ class Chromium:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=KEYS[key])
 
     def screenshot(self):
-        """The whole page, as base64 of a PNG."""
+        """The whole page as a PNG in base64."""
         return self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]

@@ -1,5 +1,5 @@
-// The caching allocator over a source that counts: no two blocks overlap, what was freed serves other sizes, and memory
-// that runs out is first taken from the cache.
+// The caching allocator over a source that counts: blocks do not overlap, freed memory serves other sizes, and the
+// cache goes back to the source before an allocation fails.
 #include "core/memory/allocator.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// Has `room` bytes.
+// A source with `room` bytes.
 class Source final : public Allocator {
  public:
   Source(int64_t room, int64_t segment) : Allocator(64, segment), room(room) {}
@@ -53,7 +53,7 @@ TEST_CASE("blocks of random sizes are aligned, keep what is written and are coun
   std::mt19937 random(1);
   Source source(int64_t{1} << 40, 4 * kMiB);
   std::vector<Block> blocks;
-  int64_t least = 0;  // bytes in use: at least what was asked for
+  int64_t least = 0;  // bytes in use: at least the requested ones
   const auto release = [&](size_t i) {
     const Block b = blocks[i];
     CHECK(std::all_of(b.begin, b.begin + b.bytes, [&](unsigned char c) { return c == b.mark; }));
@@ -86,7 +86,7 @@ TEST_CASE("blocks of random sizes are aligned, keep what is written and are coun
   CHECK(source.room == int64_t{1} << 40);
 }
 
-#ifndef __SANITIZE_ADDRESS__  // with it no block is a part of a segment
+#ifndef __SANITIZE_ADDRESS__  // with it, no block is a part of a segment
 TEST_CASE("large blocks that were freed serve other sizes, and new memory comes last") {
   Source source(int64_t{1} << 40, 64 * kMiB);
   void *const a = source.allocate(3 * kMiB), *const b = source.allocate(2 * kMiB), *const c = source.allocate(kMiB);
@@ -95,12 +95,12 @@ TEST_CASE("large blocks that were freed serve other sizes, and new memory comes 
   source.release(a, 3 * kMiB);
   source.release(b, 2 * kMiB);
   CHECK(source.stats().cached == 5 * kMiB);
-  // Two neighbours are one range now, which serves one block or several.
+  // The two neighbours are one range now, which serves one block or several.
   CHECK(source.allocate(5 * kMiB) == a);
   source.release(a, 5 * kMiB);
   void* const d = source.allocate(4 * kMiB);
   CHECK(d == a);
-  // The smallest range that fits: the rest of 1 MiB, not the begin of a larger one.
+  // The smallest range that fits is used: the rest of 1 MiB, not the begin of a larger range.
   source.release(d, 4 * kMiB);
   void* const e = source.allocate(3 * kMiB);
   void* const f = source.allocate(2 * kMiB);
@@ -108,7 +108,7 @@ TEST_CASE("large blocks that were freed serve other sizes, and new memory comes 
   source.release(c, kMiB);
   CHECK(source.allocate(kMiB) == c);
   CHECK(source.stats().requests == requests);
-  // What does not fit extends the free range that ends where untouched memory begins.
+  // A block that fits nowhere extends the free range in front of untouched memory.
   source.release(c, kMiB);
   CHECK(source.allocate(4 * kMiB) == c);
   CHECK(source.stats().requests == requests + 1);

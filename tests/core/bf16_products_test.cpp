@@ -1,5 +1,5 @@
-// The products of bf16 by AVX512_BF16 and AMX against plain code that has the semantics of their instructions, and against
-// f64. AMX is its plain twin here, and itself with ISONORM_ISA=amx_bf16.
+// Products of bf16 by AVX512_BF16 and AMX, against plain code with the semantics of their instructions, and against
+// f64. Tests of AMX run its plain twin, and AMX itself with ISONORM_ISA=amx_bf16.
 #include <cmath>
 #include <limits>
 
@@ -14,7 +14,7 @@ using namespace isonorm;
 
 namespace {
 
-// What this machine can multiply by; nothing where ISONORM_ISA or the chip leaves AVX512_BF16 out.
+// The units that can multiply on this machine; none if ISONORM_ISA or the chip has no AVX512_BF16.
 std::vector<Multiplier> multipliers() {
   if (isa() == Isa::amx_bf16) return {Multiplier::registers, Multiplier::plain_tiles, Multiplier::tiles};
   if (isa() == Isa::avx512_bf16) return {Multiplier::registers, Multiplier::plain_tiles};
@@ -24,7 +24,7 @@ const char* name_of(Multiplier by) {
   return by == Multiplier::registers ? " by registers" : by == Multiplier::tiles ? " by tiles" : " by plain tiles";
 }
 
-// a [rows, columns] as it is, or as the transposed view of a buffer [columns, rows].
+// A random matrix [rows, columns]; if `transposed`, as a view of a buffer [columns, rows].
 Tensor matrix(int64_t rows, int64_t columns, bool transposed, uint64_t seed) {
   const Tensor x = test::randn({transposed ? columns : rows, transposed ? rows : columns}, seed, 0, 1, DType::bf16);
   return transposed ? as_strided(x, {rows, columns}, {1, rows}, 0) : x;
@@ -33,7 +33,7 @@ float at(const Tensor& t, int64_t i, int64_t j) { return t.data<bf16>()[i * t.st
 
 float flushed(float x) { return std::abs(x) < std::numeric_limits<float>::min() ? std::copysign(0.f, x) : x; }
 
-// The chain of `vdpbf16ps` over a row and a column: of each pair the second product first, each sum rounded to f32.
+// The chain of `vdpbf16ps` over a row and a column: the second product of each pair first, each sum rounded to f32.
 float chain(const float* x, const float* y, int64_t k) {
   float sum = 0;
   for (int64_t p = 0; p < k; p += 2) {
@@ -43,7 +43,7 @@ float chain(const float* x, const float* y, int64_t k) {
   return sum;
 }
 
-// That of tiles: each sixteen pairs have a chain for the first and one for the second of all pairs.
+// The chain of tiles: for every sixteen pairs, one chain for the first elements of the pairs and one for the second.
 float chain_of_tiles(const float* x, const float* y, int64_t k) {
   float sum = 0;
   for (int64_t p = 0; p < k; p += 32) {
@@ -55,8 +55,8 @@ float chain_of_tiles(const float* x, const float* y, int64_t k) {
   return sum;
 }
 
-// Whether each entry of c, a f32 or bf16 result, is base + a b: to the bit where the depth is one block; else within
-// the roundings of its sums, which add up like a random walk, and of the result.
+// True if each entry of c, an f32 or bf16 result, is base + a b. If the depth is one block, the bits must be equal.
+// Otherwise the error must be within the roundings of the sums, which add up like a random walk, and of the result.
 bool agrees(const Tensor& c, const Tensor& a, const Tensor& b, const std::vector<float>& base, Multiplier by) {
   const int64_t m = c.size(0), n = c.size(1), k = a.size(1);
   const bool narrow = c.dtype() == DType::bf16;
@@ -82,7 +82,8 @@ bool agrees(const Tensor& c, const Tensor& a, const Tensor& b, const std::vector
   return true;
 }
 
-// Around the blocks: 6 and 12 rows, registers of 16 columns, panels of 64, strips of 48, odd depths, depths of 1024.
+// Sizes around the blocks: 6 and 12 rows, registers of 16 columns, panels of 64, strips of 48, odd depths, depths of
+// 1024.
 const int64_t kSizes[][3] = {{1, 1, 1},     {16, 8, 2},     {17, 9, 3},     {5, 16, 7},
                              {6, 17, 8},    {7, 33, 9},     {13, 48, 130},  {49, 63, 31},
                              {97, 65, 512}, {23, 130, 511}, {19, 16, 1300}, {30, 70, 2051},
@@ -99,7 +100,7 @@ TEST_CASE("bf16 products of every size and layout have the bits of plain code") 
         const Tensor a = matrix(m, k, layout & 1, 1), b = matrix(k, n, layout & 2, 2);
         const Tensor bias = test::randn({n}, 3, 0, 1, DType::bf16), out = empty({m, n}, {DType::bf16});
         const auto run = [&](const Tensor& from) { kernels::cpu::matmul_bf16(out, a, b, from, by); };
-        fill(out, NAN);  // what it held is not read
+        fill(out, NAN);  // its old contents are not read
         run({});
         CHECK(agrees(out, a, b, std::vector<float>(m * n, 0.f), by));
         fill(out, NAN);
@@ -131,7 +132,7 @@ TEST_CASE("weight gradients of bf16 have the bits of plain code") {
         kernels::cpu::weight_gradient_bf16(dw, db, dy, x, true, by);
         CHECK(agrees(dw, transposed, x, w, by));
         CHECK(agrees(column, transposed, ones, b, Multiplier::registers));
-        kernels::cpu::weight_gradient_bf16({}, db, dy, x, false, by);  // as where the weight is frozen
+        kernels::cpu::weight_gradient_bf16({}, db, dy, x, false, by);  // as for a frozen weight
         CHECK(db.to_vector<float>() == b);
       }
   }
@@ -237,7 +238,7 @@ TEST_CASE("bf16 products of no depth, of no rows and of batches") {
     kernels::cpu::weight_gradient_bf16(dw, db, dy, x, false, by);
     CHECK((dw.to_vector<float>() == std::vector<float>(6, 0.f) && db.to_vector<float>() == std::vector<float>(2, 0.f)));
 
-    const int64_t count = 7, m = 5, n = 6, k = 9;  // the one b is shared by all
+    const int64_t count = 7, m = 5, n = 6, k = 9;  // all products share one b
     const Tensor a = test::randn({count, m, k}, 11, 0, 1, DType::bf16), b = matrix(k, n, false, 12);
     const Tensor all = empty({count, m, n}, {DType::bf16});
     kernels::cpu::matmul_bf16(all, a, as_strided(b, {count, k, n}, {0, n, 1}, 0), {}, by);

@@ -1,4 +1,4 @@
-// The BLAS at hand, and memory for its calls.
+// The BLAS library of this process, and memory for its calls.
 #include "tests/support/catch.h"
 
 #include <sys/resource.h>

@@ -38,7 +38,7 @@ TEST_CASE("copy_into of a view that overlaps writes what was there before") {
     for (int64_t i = 0; i < n; ++i) right &= v[i] == static_cast<float>(n - 1 - i);
     CHECK(right);
   }
-  // One element over all, whose own place is in the middle of them; and a transpose in place.
+  // One element is copied over all, and its own place is in the middle of them. Then a transpose in place.
   const Tensor y = counting(5), z = counting(4);
   copy_into(y, as_strided(y, {1}, {1}, 2));
   CHECK(y.to_vector<float>() == std::vector<float>(5, 2));
@@ -52,7 +52,7 @@ TEST_CASE("copy_into refuses a destination in which elements share a place") {
                     Contains("copy_into: elements of the destination share a place: shape [3, 2], strides [0, 1]"));
   CHECK_THROWS_WITH(copy_into(as_strided(x, {3, 2}, {1, 1}, 0), counting(2)), Contains("share a place"));
   CHECK_THROWS_WITH(copy_into(as_strided(x, {2, 2}, {-1, 1}, 3), counting(2)), Contains("share a place"));
-  // Strides of what has one element, or none, mean nothing.
+  // A view of one element or none may have any strides.
   copy_into(as_strided(x, {1, 2}, {0, 3}, 0), counting(2));
   copy_into(as_strided(x, {0, 2}, {0, 0}, 0), counting(2));
   copy_into(as_strided(x, {2, 3}, {1, -2}, 4), counting(3));
@@ -60,8 +60,8 @@ TEST_CASE("copy_into refuses a destination in which elements share a place") {
 }
 
 TEST_CASE("bf16 of a wider number is the nearest one, rounded once") {
-  // Just above and below the middle of two neighbours, by less than a float can hold: 1 + 2^-8 lies between 1 and
-  // 1 + 2^-7.
+  // Just above and below the middle between two neighbours, by less than a float can hold: 1 + 2^-8 is between 1 and 1
+  // + 2^-7.
   std::vector<double> x;
   for (const double middle : {1 + 0x1p-8, 1 + 0x3p-8, -(1 + 0x1p-8), 0x1.01p100, 0x1.03p-126, 0x1.03p-130})
     for (const double toward : {0.0, 4 * middle})
@@ -82,7 +82,7 @@ TEST_CASE("bf16 of a wider number is the nearest one, rounded once") {
   copy_into(narrow, from_vector(whole, narrow.shape()));
   for (size_t i = 0; i < whole.size(); ++i)
     CHECK(narrow.to_vector<float>()[i] == nearest_bf16(static_cast<long double>(whole[i])));
-  // Beyond the largest, infinity; NaN stays.
+  // Numbers beyond the largest become infinity; NaN stays NaN.
   const double largest = 0x1.fep127, middle = 0x1.ffp127;
   narrow = empty({6}, {DType::bf16});
   copy_into(narrow, tensor({largest, std::nextafter(middle, 0), middle, 1e300, -1e300, std::nan("")}));

@@ -14,7 +14,7 @@ using namespace isonorm;
 
 namespace {
 
-// The output of print_cores. words: variables, and commands to start it with, as in a shell.
+// The output of print_cores. words: variables and commands that start it, as in a shell.
 std::string said(const std::string& words, const char* program = ISONORM_PRINT_CORES) {
   const std::string command = text(
       "env -u OMP_NUM_THREADS -u OMP_PROC_BIND -u OMP_PLACES -u GOMP_CPU_AFFINITY -u PMIX_RANK -u PMI_RANK -u "
@@ -39,7 +39,7 @@ TEST_CASE("processes under libgomp's variables, a mask and a launcher") {
   const int a = mine[0], b = mine[1];
   const std::string first = text(a), second = text(b), both = text(a, b == a + 1 ? "-" : "+", b),
                     two = text("taskset -c ", a, ',', b, ' '), one = text("taskset -c ", b, ' ');
-  // libgomp has set the mask of main(), which stays as it is. All other threads run on both cores.
+  // libgomp has set the mask of main(), which does not change. All other threads run on both cores.
   const std::string spread = text("threads 2, main ", first, ", workers ", both, ", started ", both, '\n');
   const std::string obeyed = text("threads 1, main ", second, ", workers none, started ", second, '\n');
 
@@ -72,7 +72,7 @@ TEST_CASE("processes under libgomp's variables, a mask and a launcher") {
     CHECK(under(rank, "taskset -c " + first + ' ') == spread);
     CHECK(under(rank + "OMP_PROC_BIND=true ", "taskset -c " + first + ' ') == spread);
     CHECK(under(rank + "OMPI_COMMAND=taskset ", one) == obeyed);
-    const TempFolder folder;  // a link is executed by a name of its own, as python3 often is
+    const TempFolder folder;  // executed through a link, a process has the link's name, as python3 often has
     const std::string link = folder / "other_name", bound_link = "exec taskset -c " + first + ' ' + link;
     std::filesystem::create_symlink(ISONORM_PRINT_CORES, link);
     CHECK(said(launcher + rank + "OMPI_COMMAND=other_name taskset -c " + first + ' ' + link + end + " #") == spread);

@@ -1,4 +1,5 @@
-// The cores and threads of a process by the facts about it, and the facts by the variables of launchers.
+// The cores and threads of a process, computed from facts about it; and these facts, read from the variables of
+// launchers.
 #include "core/system/cores.h"
 
 #include <unistd.h>
@@ -38,7 +39,7 @@ TEST_CASE("a process uses the cores of its mask") {
   CHECK(some.cores == cores(8, 4));
   CHECK(some.threads == 4);
   CHECK_FALSE(some.pinned);
-  CHECK(core_use({}).threads == 1);  // the kernel says nothing
+  CHECK(core_use({}).threads == 1);  // the kernel does not say
 }
 
 TEST_CASE("a quota limits the threads, and ranks divide it") {
@@ -85,7 +86,7 @@ TEST_CASE(
   CHECK(core_use(unseen).cores == Cores{7});
   CHECK(core_use(unseen).share == 32);
 
-  Placement elsewhere = default_binding;  // a mask that the launcher cannot have set
+  Placement elsewhere = default_binding;  // the launcher cannot have set this mask
   elsewhere.launcher = cores(8, 8);
   CHECK(core_use(elsewhere).cores == Cores{7});
 
@@ -166,7 +167,7 @@ TEST_CASE("Open MPI binds by default if it has bound the program itself and no v
     CHECK_FALSE(by({bound, {std::string("OMPI_MCA_") + name, "1"}}).bound_by_default);
   for (const char* mapping : {"slot:PE=2", "socket:pe=4"})
     CHECK_FALSE(by({bound, {"OMPI_MCA_rmaps_base_mapping_policy", mapping}}).bound_by_default);
-  CHECK(by({bound, {"OMPI_MCA_rmaps_base_mapping_policy", "ppr:1:node"}}).bound_by_default);  // one rank a machine
+  CHECK(by({bound, {"OMPI_MCA_rmaps_base_mapping_policy", "ppr:1:node"}}).bound_by_default);  // one rank per machine
 }
 
 TEST_CASE("the launcher of a process is its nearest ancestor without the variable") {

@@ -61,7 +61,7 @@ struct Environment {
   Environment& operator=(const Environment&) = delete;
 };
 
-// Enough elements for several threads; results with subnormal numbers, with roundings, and with 0/0 on the way.
+// Results with enough elements for several threads, with subnormal numbers, with roundings, and with 0/0 in between.
 std::vector<Tensor> results() {
   Generator generator{7, 0};
   const Tensor x = randn({300, 300}, {DType::f64}, generator), y = to(x, DType::f32);
@@ -103,7 +103,8 @@ TEST_CASE("results have the same bits whatever the program has set for its arith
 }
 
 TEST_CASE("subnormal numbers and roundings are IEEE 754's whatever the program has set") {
-  // exp(-100) is 26.54 units of the smallest f32. 1 + 2^-24 and 1 + 3 2^-24 are ties, which go to the even neighbour.
+  // exp(-100) is 26.54 units of the smallest f32. 1 + 2^-24 and 1 + 3 2^-24 are ties, which round to the even
+  // neighbour.
   constexpr double smallest = std::numeric_limits<float>::denorm_min();
   const Tensor low = full({1}, -100.0), three = full({1}, 3.0), one = full({1}, 1.0);
   for (const auto& set : kSettings) {
@@ -126,7 +127,7 @@ TEST_CASE("tables of rotary embeddings, which are kept, do not hold roundings of
   Generator generator{8, 0};
   const Tensor x = randn({50, 1, 16}, {DType::f64}, generator);
   for (size_t i = 0; i < kSettings.size(); ++i) {
-    const int64_t n = 30 + static_cast<int64_t>(i);  // a table that no other test has made
+    const int64_t n = 30 + static_cast<int64_t>(i);  // a table that no other test has computed
     Tensor found;
     {
       const Environment environment(kSettings[i]);
@@ -140,7 +141,7 @@ TEST_CASE("tables of rotary embeddings, which are kept, do not hold roundings of
 TEST_CASE("threads that start under another arithmetic compute as the others") {
   const std::vector<Tensor> expected = results();
   for (const auto& set : kSettings)
-    CHECK(status_of_child([&] {  // a child starts threads of its own
+    CHECK(status_of_child([&] {  // a child starts its own threads
             const Threads threads(4);
             std::vector<Tensor> found;
             {

@@ -1,4 +1,4 @@
-// What files say of themselves can neither speak to a terminal nor fill one.
+// Text in files can neither control a terminal nor fill it.
 #include "core/system/foreign_text.h"
 
 #include "core/error.h"
@@ -14,7 +14,7 @@ TEST_CASE("foreign text: control characters, turned text and bytes that are no U
   CHECK(printable("\xc2\x9b"
                   "2J") == "\\x9b2J");  // CSI in UTF-8
   CHECK(printable("\x9b"
-                  "2J") == "\\x9b2J");  // and as a byte
+                  "2J") == "\\x9b2J");  // CSI as a byte
   CHECK(printable("\xe2\x80\xae"
                   "gnp.exe") == "\\u202egnp.exe");  // right to left from here on
   CHECK(printable("\xe2\x81\xa6\xe2\x81\xa9\xe2\x80\x8f") == "\\u2066\\u2069\\u200f");

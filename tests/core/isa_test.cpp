@@ -13,7 +13,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr int kTiles = 1, kNoGrant = 2;  // AMX: granted; there but refused
+constexpr int kTiles = 1, kNoGrant = 2;  // AMX: granted; present but refused
 
 Processor cpu(const char* vendor, int family, int model, Isa has, int amx = 0) {
   return {vendor,   family,       model, has >= Isa::avx2, has >= Isa::avx512, has >= Isa::avx512_bf16,
@@ -42,7 +42,7 @@ TEST_CASE("instruction set: each machine has its own") {
       {cpu("AuthenticAMD", 25, 1, Isa::avx2), Isa::avx2, "the best of this CPU"},       // EPYC, Zen 3
       {cpu("GenuineIntel", 6, 85, Isa::avx512), Isa::avx512, "the best of this CPU"},   // Skylake-X
       {cpu("GenuineIntel", 6, 106, Isa::avx512), Isa::avx512, "the best of this CPU"},  // Ice Lake
-      // Emerald Rapids: vdpbf16ps was slower than widening there.
+      // Emerald Rapids: vdpbf16ps was slower than widening.
       {cpu("GenuineIntel", 6, 207, Isa::avx512_bf16, kTiles), Isa::amx_bf16, "grants AMX's tiles"},
       {cpu("GenuineIntel", 6, 207, Isa::avx512_bf16, kNoGrant), Isa::avx512, "refuses AMX's tiles"},
       {cpu("GenuineIntel", 6, 207, Isa::avx512_bf16), Isa::avx512, "GenuineIntel family 6 model 207"},

@@ -1,4 +1,4 @@
-// Tensors that are kept by the numbers that they are made of.
+// Caches of tensors that are computed from a few numbers.
 #include "core/memory/kept.h"
 
 #include "core/error.h"
@@ -27,7 +27,7 @@ TEST_CASE("a tensor is made once for its key, and the last few are kept") {
   CHECK(get(key(1)) == 1);
   CHECK(get(key(2)) == 2);
   CHECK(get(key(1)) == 2);
-  CHECK(get(key(3)) == 3);  // 2 was asked for least recently, and goes
+  CHECK(get(key(3)) == 3);  // 2 was used least recently, so it is dropped
   CHECK(get(key(1)) == 3);
   CHECK(get(key(2)) == 4);
   CHECK(get(key(2, DType::f32)) == 5);

@@ -1,4 +1,4 @@
-// Files that are mapped or read in pieces, and become shorter meanwhile.
+// Files that are mapped or read in pieces and become shorter meanwhile.
 #include "core/system/mapped_file.h"
 
 #include <filesystem>
@@ -57,7 +57,7 @@ TEST_CASE("a file that becomes shorter while it is mapped is an error, whatever 
     }
 }
 
-TEST_CASE("an open file that became shorter is an error of its read") {  // which all other readers use
+TEST_CASE("an open file that became shorter is an error of its read") {  // all other readers use this read
   const TempFolder f;
   write_text(f / "text", std::string(kSize, '\1'));
   const Bytes file = open_bytes(f / "text");

@@ -1,4 +1,5 @@
-// core/formulas/math.h against C's library in long double: the error in units in the last place, special values, seams.
+// core/formulas/math.h against C's library in long double: errors in units in the last place, special values, and
+// seams.
 #include "tests/support/catch.h"
 
 #include <cfloat>
@@ -14,7 +15,7 @@ namespace {
 
 using Real = long double;
 
-// The functions run as kernels run them: in a vectorised loop over an array.
+// Runs a function as kernels do: in a vectorised loop over an array.
 template <class F, class T> std::vector<T> map(F f, const std::vector<T>& x) {
   std::vector<T> y(x.size());
   const T* in = x.data();
@@ -26,8 +27,8 @@ template <class F, class T> std::vector<T> map(F f, const std::vector<T>& x) {
 
 template <class F, class T> T one(F f, T x) { return map(f, std::vector<T>(37, x))[21]; }
 
-/// |y - exact| in units in the last place of the exact value as a T; below the normal range the unit is the smallest
-/// subnormal.
+/// Error |y - exact| in units in the last place of the exact value as a T. Below the normal range the unit is the
+/// smallest subnormal.
 template <class T> double ulps(T y, Real exact) {
   using Limits = std::numeric_limits<T>;
   if (std::isnan(y) || std::isnan(exact)) return std::isnan(y) == std::isnan(exact) ? 0 : INFINITY;
@@ -40,7 +41,7 @@ template <class T> double ulps(T y, Real exact) {
   return static_cast<double>(std::abs(Real(y) - exact) / unit);
 }
 
-/// Every exponent of the type with random mantissas, and even samples of [lo, hi]; both signs where [lo, hi] has them.
+/// Every exponent of the type with random mantissas, and even samples of [lo, hi]; both signs if [lo, hi] has them.
 template <class T> std::vector<T> samples(double lo, double hi) {
   using Limits = std::numeric_limits<T>;
   std::mt19937_64 generator(20);
@@ -60,7 +61,7 @@ struct Range {
   double low, high;
 };
 
-/// The largest error in each range.
+/// Checks the largest error in each range.
 template <class T, class F>
 void compare(const char* name, F f, Real (*exact)(Real), double bound, std::initializer_list<Range> ranges) {
   for (const auto& [low, high] : ranges) {
@@ -97,7 +98,8 @@ const Real kPi = std::acos(Real(-1));
 Real sigmoid_exact(Real x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
 Real softplus_exact(Real x) { return std::max(x, Real(0)) + std::log1p(std::exp(-std::abs(x))); }
 
-/// Phi(x) = erfc(-x / sqrt(2)) / 2; what the rounded argument t of erfc lost of x^2 = 2 t^2 is put back to first order.
+/// Phi(x) = erfc(-x / sqrt(2)) / 2. t is erfc's rounded argument; the difference of x^2 and 2 t^2 is corrected to first
+/// order.
 Real cdf(Real x) {
   const Real t = -x * std::sqrt(Real(0.5)), xx = x * x, tt = t * t;
   const Real lost = (xx - 2 * tt) + (std::fma(x, x, -xx) - 2 * std::fma(t, t, -tt));
@@ -133,8 +135,8 @@ TEMPLATE_TEST_CASE("functions of core/formulas/math.h are accurate", "[math]", f
   compare<T>("gelu_tanh", gelu_tanh_of, gelu_tanh_exact, 4, {{-1, 40}});
 }
 
-// Where an error is the price of the formula: e^-v has that of v, which is v times as large; a subnormal sigmoid has a
-// rounding of half a unit, which x makes |x| times as large.
+// Errors that the formula makes unavoidable: e^-v has v times the relative error of v; a subnormal sigmoid is rounded
+// by half a unit, which x multiplies by |x|.
 TEMPLATE_TEST_CASE("deep tails of activations are as accurate as docs/numerics.md says", "[math]", float, double) {
   using T = TestType;
   const double end = sizeof(T) == 4 ? -10 : -21, low = sizeof(T) == 4 ? -103 : -745;
@@ -145,8 +147,8 @@ TEMPLATE_TEST_CASE("deep tails of activations are as accurate as docs/numerics.m
   compare<T>("silu", silu, silu_exact, 3 - low / 2, {{low, 0}});
 }
 
-// Where a derivative crosses 0 no relative bound holds, and the negative tail of the tanh form magnifies the rounding
-// of its argument: there the error is measured against 1, the size of the derivative.
+// No relative bound holds where a derivative crosses 0, and the negative tail of the tanh form magnifies the rounding
+// of its argument. So the error is measured against 1, the size of the derivative.
 TEMPLATE_TEST_CASE("derivatives of the gelu forms are accurate", "[math]", float, double) {
   using T = TestType;
   const T eps = std::numeric_limits<T>::epsilon();
@@ -222,7 +224,7 @@ TEMPLATE_TEST_CASE("elementary functions rise through the seams of their formula
     for (int i = 0; i < 200; ++i) v = std::nextafter(v, T(-1e30));
     for (int i = 0; i < 400; ++i) x.push_back(v), v = std::nextafter(v, T(1e30));
     const std::vector<T> y = map(f, x);
-    for (std::size_t i = 1; i < y.size(); ++i) {  // neighbours may cross by the error bound, never by a step
+    for (std::size_t i = 1; i < y.size(); ++i) {  // neighbours may cross by the error bound, but never by a step
       INFO(name << " at " << x[i]);
       CHECK(y[i] - y[i - 1] >= -2 * std::numeric_limits<T>::epsilon() * std::abs(y[i]));
       CHECK(y[i] - y[i - 1] <= 4 * std::numeric_limits<T>::epsilon() * std::abs(y[i]));

@@ -1,5 +1,5 @@
-// The matrix product's kernel, each instruction set of this machine, against plain loops; and that an element's bits
-// hang on its row and its column alone.
+// The matrix product's kernel, with each instruction set of this machine, against plain loops. An element's bits must
+// depend only on its row and its column.
 #include "core/kernels/matmul.h"
 
 #include <dlfcn.h>
@@ -61,7 +61,7 @@ std::vector<Kernels> kernels_here() {
   return all;
 }
 
-// a [rows, columns] as it is, or as the transposed view of a buffer [columns, rows].
+// A random matrix [rows, columns]; if `transposed`, as a view of a buffer [columns, rows].
 Tensor matrix(int64_t rows, int64_t columns, bool transposed, uint64_t seed, DType dtype) {
   const Tensor x = randn({transposed ? columns : rows, transposed ? rows : columns}, seed, 0, 1, dtype);
   return transposed ? as_strided(x, {rows, columns}, {1, rows}, 0) : x;
@@ -72,7 +72,7 @@ double at(const Tensor& t, int64_t i, int64_t j) {
 }
 
 // The largest error of out = base + a b in units of eps (2 + sqrt(k)) (|base| + |a| |b|). Rounding errors of a chain of
-// k multiply-adds add up like a random walk: some 1 is expected, a wrong entry gives 1e5 and more.
+// k multiply-adds add up like a random walk: about 1 is expected; a wrong entry gives 1e5 and more.
 double error_of(const Tensor& out, const Tensor& a, const Tensor& b, const std::vector<double>& base) {
   const int64_t m = out.size(0), n = out.size(1), k = a.size(1);
   const std::vector<double> c = out.to_vector<double>();
@@ -97,7 +97,7 @@ double error_of(const Tensor& out, const Tensor& a, const Tensor& b, const std::
 }
 
 // Sizes around the blocks: 6 rows, panels of 4 to 64 columns, strips of 48, a depth of 512. Few rows and few columns
-// have kernels of their own; their depths are around 64.
+// have their own kernels, with depths around 64.
 const int64_t kSizes[][3] = {{1, 1, 1},     {16, 8, 1},    {17, 9, 3},    {15, 40, 7},    {40, 7, 9},    {97, 65, 130},
                              {49, 130, 31}, {16, 64, 512}, {23, 33, 513}, {19, 16, 1300}, {130, 700, 5}, {64, 128, 64},
                              {9, 700, 130}, {700, 5, 130}, {7, 70, 1300}, {15, 8, 513},   {1, 300, 700}, {3, 2, 1100},
@@ -114,7 +114,7 @@ TEST_CASE("products of every size and layout agree with plain loops") {
           const Tensor out = empty({m, n}, {dtype}), bias = randn({n}, 3, 0, 1, dtype);
           INFO(name_of(kernels.isa) << ' ' << name_of(dtype) << ' ' << m << " x " << n << " x " << k << " layout "
                                     << layout);
-          fill(out, NAN);  // what it held is not read
+          fill(out, NAN);  // its old contents are not read
           std::vector<double> base(m * n, 0.0);
           kernels.product(out, a, b, {});
           CHECK(error_of(out, a, b, base) < 4);
@@ -147,7 +147,7 @@ TEST_CASE("weight gradients of every size agree with plain loops") {
         CHECK(error_of(dw, transposed, x, w) < 4);
         CHECK(error_of(column, transposed, ones, b) < 4);
         std::fill(b.begin(), b.end(), 0.0);
-        kernels.gradient({}, db, dy, x, false);  // as where the weight is frozen
+        kernels.gradient({}, db, dy, x, false);  // as for a frozen weight
         CHECK(error_of(column, transposed, ones, b) < 4);
       }
 }
@@ -231,7 +231,7 @@ TEST_CASE("a weight that is kept packed gives the same bits until it is written 
         CHECK((w.impl().storage->derived() != nullptr) == (kernels.isa != Isa::base));
         CHECK(product(kernels) == plain);
         size_t i = 0;
-        for (const Kernels& other : kernels_here()) CHECK(product(other) == others[i++]);  // they know it is not theirs
+        for (const Kernels& other : kernels_here()) CHECK(product(other) == others[i++]);  // they do not read this form
         fill(w, 0);
         CHECK(w.impl().storage->derived() == nullptr);
         CHECK(product(kernels) == std::vector<double>(m * n, 0.0));
@@ -250,7 +250,7 @@ TEST_CASE("bf16 is widened on its way into products and their sums are rounded o
     return x;
   };
   for (const Kernels& kernels : kernels_here()) {
-    if (kernels.isa == Isa::base || isa() >= Isa::avx512_bf16) continue;  // ISONORM_ISA=avx512 comes here
+    if (kernels.isa == Isa::base || isa() >= Isa::avx512_bf16) continue;  // needs ISONORM_ISA=avx512 on such machines
     for (const auto& size : kSizes) {
       const int64_t m = size[0] + 16, n = size[1] + 8, k = size[2];
       INFO(name_of(kernels.isa) << ' ' << m << " x " << n << " x " << k);
@@ -297,7 +297,7 @@ TEST_CASE("bf16 is widened on its way into products and their sums are rounded o
 
 TEST_CASE("few rows of bf16 meet a weight as it lies, with f32 sums that are rounded once") {
   for (const Kernels& kernels : kernels_here()) {
-    if (isa() >= Isa::avx512_bf16) break;  // has products of its own; ISONORM_ISA=avx512 comes here
+    if (isa() >= Isa::avx512_bf16) break;  // it has its own products; ISONORM_ISA=avx512 tests this
     for (const auto& size : {std::array<int64_t, 3>{1, 3, 64}, {2, 9, 67}, {7, 51, 131}, {15, 600, 64}})
       for (int added = 0; added < 3; ++added) {
         const int64_t m = size[0], n = size[1], k = size[2];
@@ -343,7 +343,7 @@ TEST_CASE("subnormal operands count as 0 in a large product, and only there") {
     kernels.product(out, a, b, {});
     CHECK(out.to_vector<float>() == std::vector<float>(64 * 64, 0.f));
     volatile float tiny = 1e-40f;
-    CHECK(tiny * 1e38f > 0.f);  // the thread computes as before
+    CHECK(tiny * 1e38f > 0.f);  // the thread's arithmetic is as before
   }
 }
 

@@ -1,4 +1,4 @@
-// Patterns of names against trying every length for every star.
+// Name patterns against a matcher that tries every length for every star.
 #include "core/system/name_pattern.h"
 
 #include "tests/support/catch.h"
@@ -8,7 +8,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-// Trying every length: the shortest first.
+// Tries every length, the shortest first.
 bool tried(std::string_view pattern, std::string_view name, std::vector<std::string>& stars) {
   if (pattern.empty()) return name.empty();
   if (pattern[0] != '*')

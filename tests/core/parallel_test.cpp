@@ -1,4 +1,4 @@
-// How work is divided: what blocks cover, how equal they are, and what becomes of an exception.
+// How work is divided into blocks: that they cover the range, that they are equal, and how exceptions pass through.
 #include "core/system/parallel.h"
 
 #include <dlfcn.h>
@@ -25,7 +25,8 @@ using namespace isonorm;
 
 namespace {
 
-// Sizes of the blocks in units, after they were found to follow each other from 0 to n, whole units each but the last.
+// Returns the sizes of the blocks in units. Checks that the blocks follow each other from 0 to n and that all but the
+// last consist of whole units.
 std::vector<int64_t> units_of(const Partition& b) {
   std::vector<int64_t> sizes;
   for (int64_t i = 0; i < b.count; ++i) {
@@ -185,7 +186,7 @@ TEST_CASE("a child of fork() works in parallel, with threads of its own") {
   const test::Threads two(2);
   CHECK(meet(2));
   const auto works = [] {
-    alarm(600);  // so that one that waits for threads it does not have comes to an end
+    alarm(600);  // ends a child that waits for threads that it does not have
     _exit(meet(2) && num_threads() == 2 ? 0 : 1);
   };
   CHECK(test::status_of_child(works) == 0);
@@ -206,7 +207,7 @@ TEST_CASE("threads that wait for work leave the cores to others") {
     parallel_for(8, 1, [](int64_t, int64_t) {});
     std::this_thread::sleep_for(std::chrono::milliseconds(4));
   }
-  CHECK(cpu() - before < 0.05);  // a thread that spins takes 0.2 s and more
+  CHECK(cpu() - before < 0.05);  // a spinning thread takes 0.2 s and more
 }
 
 TEST_CASE("the code under threads that sleep stays where it is when its library is unloaded") {
@@ -254,7 +255,7 @@ TEST_CASE("a region waits neither for helpers that another one has nor for what 
     });
   });
   while (inside < 2) std::this_thread::yield();
-  int blocks = 0;  // of this thread alone: the one worker there may be for two is held up
+  int blocks = 0;  // run by this thread: the one worker that there may be for two is held up
   const std::thread::id self = std::this_thread::get_id();
   parallel_for(16, 1, [&](int64_t, int64_t) { blocks += std::this_thread::get_id() == self; });
   CHECK(blocks == 16);
@@ -272,7 +273,7 @@ TEST_CASE("the number of threads is the calling thread's own, and holds inside o
   CHECK(elsewhere == 7);
   CHECK(num_threads() == 2);
   std::atomic<int> wrong = 0;
-  std::atomic<bool> here = false;  // the other thread leaves this one a block, however late this one is
+  std::atomic<bool> here = false;  // makes the other thread leave this one a block, however late this one is
   const std::thread::id self = std::this_thread::get_id();
   parallel_for(8, 1, [&](int64_t, int64_t) {
     set_num_threads(3);

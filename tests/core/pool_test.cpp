@@ -26,7 +26,7 @@ TEST_CASE("blocks are aligned, apart from each other, and as large as asked for"
   }
 }
 
-#ifndef __SANITIZE_ADDRESS__  // with it every block goes back to the system
+#ifndef __SANITIZE_ADDRESS__  // with it, every block goes back to the system
 TEST_CASE("a block that was given back serves the next request of its size") {
   void* const block = pool::take(100);
   pool::give(block, 100);

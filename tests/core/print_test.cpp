@@ -1,4 +1,4 @@
-// Printed tensors against what NumPy prints.
+// Printed tensors against NumPy's output.
 #include "core/print.h"
 
 #include <limits>

@@ -99,7 +99,7 @@ TEST_CASE("number_text and shortest: read back as the same number") {
     for (const std::string& s : {number_text(x), shortest(x)}) {
       if (!read_number(s, read) || read != x || std::strtod(s.c_str(), nullptr) != x) FAIL(s);
     }
-    std::string digits;  // %g with the fewest digits, from 6 on
+    std::string digits;  // %g with the fewest digits, at least 6
     for (int n = 6; n <= 17; ++n)
       if (digits = by_printf("%.*g", n, x); std::strtod(digits.c_str(), nullptr) == x) break;
     if (shortest(x) != digits) FAIL(digits);

@@ -1,4 +1,4 @@
-// The line of progress: it never waits for a terminal or a pipe. Its speed.
+// The progress line: it never blocks on a terminal or a pipe. Its speed.
 #include "core/system/terminal.h"
 
 #include <termios.h>
@@ -19,7 +19,7 @@ using test::FullOutput;
 
 namespace {
 
-// Runs body() in a process of its own and returns true if it ends. The limit of 300 s allows for very busy machines.
+// Runs body() in its own process and returns true if it ends. The limit of 300 s allows for very busy machines.
 template <class F> bool comes_to_its_end(F body) {
   return test::status_of_child([&] {
            alarm(300);
@@ -28,7 +28,7 @@ template <class F> bool comes_to_its_end(F body) {
          }) == 0;
 }
 
-// All outputs of a status line.
+// Calls every output function of a status line.
 void show_all(StatusLine& line, const std::string& name) {
   line.update(name + " is the live line, with some text that makes it longer");
   line.print(name + " stays");
@@ -120,7 +120,7 @@ TEST_CASE("a result does not wait for lines on another terminal; a message there
     show_all(*std::make_unique<StatusLine>(stderr), "early");
     print_line("the result");
     flush_output();
-    if (!result.drain().ends_with("the result\n")) _exit(1);  // after what Catch has printed
+    if (!result.drain().ends_with("the result\n")) _exit(1);  // after Catch's own output
     if (!output.drain().empty()) _exit(2);
     tcflow(output.writer, TCOON);
     write_waiting_lines(stderr);
@@ -144,7 +144,7 @@ TEST_CASE("a status line keeps the last 64 KiB of the lines that stay") {
 }
 
 TEST_CASE("a moving rate: the speed of the last half minute, on a clock of the test's own") {
-  MovingRate rate(0, 100);  // work that is continued after step 100
+  MovingRate rate(0, 100);  // a task that was continued after step 100
   CHECK(rate.per_second() == 0);
   double now = 0, steps = 100;
   const auto run = [&](int count, double seconds) {
@@ -161,6 +161,6 @@ TEST_CASE("a moving rate: the speed of the last half minute, on a clock of the t
 
   run(100, 0.5);  // slower, for 50 s: the earlier speed is forgotten
   CHECK(rate.per_second() == 2);
-  run(5, 100);  // steps of more than half a minute: the last one counts
+  run(5, 100);  // steps of more than half a minute: only the last one counts
   CHECK(rate.per_second() == 0.01);
 }

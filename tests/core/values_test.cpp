@@ -1,4 +1,5 @@
-// Tensors of numbers of every C++ type, back again, and over memory of the caller. tests/refused has what does not compile.
+// Tensors made from numbers of every C++ type, converted back, and over the caller's memory. tests/refused has the
+// calls that must not compile.
 #include <array>
 #include <limits>
 
@@ -44,7 +45,7 @@ TEST_CASE("numbers of every type become elements, and elements numbers of every 
     CHECK(x.to_vector<uint8_t>() == std::vector<uint8_t>{1, 0, 1});
     CHECK(x.to_vector<bool>() == bits);
   }
-  CHECK(tensor({0.25, 0., -2.}).to_vector<bool>() == bits);  // true is every number but 0
+  CHECK(tensor({0.25, 0., -2.}).to_vector<bool>() == bits);  // every number but 0 is true
   CHECK(tensor({1.75, -1.75}).to_vector<int>() == std::vector<int>{1, -1});
 }
 

@@ -1,5 +1,5 @@
-// Layouts without graph: what is shared, what is copied, and that nothing is recorded. Values over all layouts and
-// dtypes are tested with the functions of autograd that record these (tests/op_cases/shape.cpp).
+// Layouts without graph: which results share storage, which are copies, and that nothing is recorded. The tests of the
+// recording functions of autograd (tests/op_cases/shape.cpp) cover the values for all layouts and dtypes.
 #include "core/view.h"
 
 #include <numeric>
@@ -12,7 +12,7 @@ using namespace isonorm;
 
 namespace {
 
-// 0, 1, 2, ... as a leaf.
+// A leaf with the elements 0, 1, 2, ...
 Tensor counted(const Dims& shape) {
   std::vector<double> v(static_cast<size_t>(numel(shape)));
   std::iota(v.begin(), v.end(), 0.0);

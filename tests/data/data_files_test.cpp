@@ -1,4 +1,4 @@
-// Whichever set a folder holds: every file that would be read from it is named.
+// data_files() names every file that would be read from a folder, whichever data set is in it.
 #include "data/data_files.h"
 
 #include <algorithm>

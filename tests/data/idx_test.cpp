@@ -1,4 +1,4 @@
-// The idx reader: good files, and hostile ones, each of which must be refused in words and without a large allocation.
+// The idx reader: valid files, and hostile files, which must be refused with a message and without a large allocation.
 #include "data/idx.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ TEST_CASE("idx: plain and compressed files of every rank") {
 TEST_CASE("idx: gzip in several members, and zero bytes after them") {
   const Raw whole = idx({0, 0, 8, 2}, {3, 100000}, 300000), zeros(100000);
   const auto part = [&](size_t begin, size_t end) { return gzip(std::span(whole).subspan(begin, end - begin)); };
-  // Members that end in the header and in the data, with an empty one between them.
+  // Members that end within the header and within the data, with an empty member between them.
   const Raw members = joined(joined(part(0, 7), gzip(Raw{})), joined(part(7, 200000), part(200000, whole.size())));
   for (const Raw& file : {members, joined(members, {0}), joined(members, zeros), joined(gzip(whole), zeros),
                           joined(joined(part(0, 9), zeros), part(9, whole.size()))}) {
@@ -72,7 +72,7 @@ TEST_CASE("idx: hostile files") {
   bad_length[zipped.size() - 2] ^= 1;
   for (size_t i = 20; i < 30; ++i) bad_middle[i] ^= 0xff;
   bad_method[2] = 9;
-  // A megabyte of zeros behind a header that declares 16: 1,000 bytes of file.
+  // A header that declares 16 elements, followed by a megabyte of zeros, in a file of 1,000 bytes.
   const Raw bomb = gzip(joined(idx({0, 0, 8, 1}, {16}, 16), Raw(1 << 20)));
   const std::vector<Case> cases = {
       {"empty file", {}, "shorter than a header"},

@@ -1,4 +1,5 @@
-// Pictures of every kind and their middles against Pillow's pixels (tests/fixtures/pictures.py), and files that are refused.
+// Pictures of every kind and square_of() against Pillow's pixels (tests/fixtures/pictures.py), and files that are
+// refused.
 #include "data/picture.h"
 
 #include <algorithm>
@@ -70,7 +71,8 @@ TEST_CASE("pictures of every kind have Pillow's pixels, of 16-bit grey the high 
     CAPTURE(name);
     std::string warning = "left";
     const int most = distance(read(file.to_vector<uint8_t>(), &warning), fixtures().at(name + ".rgb"));
-    // Another version of libjpeg-turbo may round otherwise by 1; of inks a colour is a product of two numbers, c k / 255.
+    // Another version of libjpeg-turbo may round differently by 1. With CMYK a colour is a product of two numbers, c k
+    // / 255.
     const bool inks = name == "cmyk.jpg" || name == "ycck.jpg" || name == "no_adobe.jpg";
     CHECK(most <= (name.ends_with(".png") ? 0 : inks ? 2 : 1));
     CHECK(warning == (name == "extraneous.jpg" ? "Corrupt JPEG data: 6 extraneous bytes before marker 0xd9" : ""));

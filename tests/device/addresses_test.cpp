@@ -1,6 +1,6 @@
-// The bits of a result do not depend on the addresses of tensors. Kernels read tensors that begin at a multiple of 16 bytes by
-// packs and others by elements. Both forms must add in one order, and a compiler must contract products and sums in both or in
-// neither.
+// The bits of a result do not depend on the addresses of tensors. Kernels read tensors that begin at a multiple of 16
+// bytes in packs, and other tensors element by element. Both variants must add in the same order, and a compiler must
+// fuse products and sums in both or in neither.
 #include "autograd/fused/add_norm.h"
 #include "autograd/fused/group_norm.h"
 #include "autograd/fused/mlp.h"
@@ -23,8 +23,8 @@ namespace {
 using Tensors = std::vector<Tensor>;
 constexpr DType kFloating[] = {DType::f64, DType::f32, DType::bf16};
 
-// Compares f(inputs), a list of tensors, and its gradients for inputs and cotangents that begin at multiples of 16
-// bytes and for the same values that do not.
+// Compares f(inputs), a list of tensors, and its gradients: once with inputs and cotangents that begin at multiples of
+// 16 bytes, once with the same values at other addresses.
 template <class F> void compare(const std::vector<Dims>& shapes, DType dtype, const F& f) {
   Generator g{.seed = 15};
   Tensors inputs;
@@ -46,7 +46,7 @@ template <class F> void compare(const std::vector<Dims>& shapes, DType dtype, co
   }
 }
 
-// Rows for one warp, for a block, and wider than registers hold. Every width is a whole number of packs.
+// Rows for one warp, for a block, and longer than registers hold. Every width is a whole number of packs.
 const Dims kRows[] = {{9, 64}, {5, 1032}, {3, 9000}, {130, 16}};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Wrong ids and weights on a device: told by the next wait in the CPU's words, once; skipped until then.
+// Invalid ids and weights on a device: skipped at first, then reported once by the next wait, with the CPU's message.
 #include "autograd/fused/linear_cross_entropy.h"
 #include "core/kernels/checks.h"
 #include "core/kernels/index.h"
@@ -16,7 +16,7 @@ namespace {
 
 using Kind = gpu::Recorded::Kind;
 
-// The complaint that a device has by now, which it then has no more.
+// Returns the pending error message of a device, which clears it.
 std::string told(Device device = kCuda) {
   return thrown([&] { gpu::synchronize(device); });
 }
@@ -36,7 +36,7 @@ TEST_CASE("an op's complaint is told by the next wait, in the CPU's words, once"
     const Scope outer("model"), inner("layer");
     const std::string expected = thrown([&] { call(kCpu); });
     CHECK(expected.starts_with(text("model.layer: ", op, ": ")));
-    gpu::synchronize(kCuda);  // no copy from the host has to wait for its turn
+    gpu::synchronize(kCuda);  // so that no copy from the host is pending
     const gpu::Recorder recorder;
     Tensor kept;
     CHECK(thrown([&] { kept = call(kCuda); }).empty());
@@ -79,7 +79,7 @@ TEST_CASE("the first id outside is told, whatever the others are") {
   CHECK(check(6, {}) == "find: id 6 at element 300 of shape [10, 100] is outside of a list of size 6");
   CHECK(check(6, 6) == "find: id -1 at element 700 of shape [10, 100] is outside of a list of size 6");
   CHECK(check(0, {}).find("id 5 at element 0") != std::string::npos);
-  for (int64_t alone : {999, 0, 999, 256, 512}) {  // in any block, whichever is done last
+  for (int64_t alone : {999, 0, 999, 256, 512}) {  // in any block, whichever finishes last
     v.assign(1000, 5);
     v[static_cast<size_t>(alone)] = 9;
     CHECK(check(6, {}).find(text("id 9 at element ", alone)) != std::string::npos);
@@ -103,7 +103,7 @@ TEST_CASE("each device has its complaints, and a copy to the host tells them", "
   CHECK(rows.to_vector<double>() == std::vector<double>{0, 0});
 }
 
-// The emulation ends the program where a kernel touches what is not within a block.
+// The emulation aborts the program if a kernel accesses memory outside of a block.
 TEST_CASE("what is outside is skipped") {
   const std::vector<int64_t> wrong{1, 5, int64_t{1} << 60, -1, 4, 1, std::numeric_limits<int64_t>::min(), 0};
   const std::vector<bool> right{true, false, false, false, true, true, false, true};
@@ -112,7 +112,7 @@ TEST_CASE("what is outside is skipped") {
       INFO(text(dtype, ' ', width));
       Generator g{.seed = 3};
       const Tensor weight = randn({5, width}, {}, g).to(dtype), dy = randn({8, width}, {}, g).to(dtype);
-      // On the CPU with right ids alone.
+      // Expected values: on the CPU, with the valid ids only.
       std::vector<int64_t> kept;
       std::vector<int64_t> at;
       for (size_t i = 0; i < right.size(); ++i)
@@ -128,7 +128,7 @@ TEST_CASE("what is outside is skipped") {
       const Tensor rows = to(y, kCpu);
       check_close(index_select(rows, 0, places), embedding(weight, ok), 0);
       CHECK(sum(abs(rows.to(DType::f64))).item() ==
-            sum(abs(index_select(rows, 0, places).to(DType::f64))).item());  // the others are zeros
+            sum(abs(index_select(rows, 0, places).to(DType::f64))).item());  // the other rows are zero
       check_close(to(leaf.grad(), kCpu), expected.to(dtype), 0);
 
       if (width < 2) continue;

@@ -1,5 +1,5 @@
-// Kernels that go by elements, on a device against the CPU, bit by bit: every way in which a tensor can lie, and what
-// surrounds it.
+// Elementwise kernels on a device compared with the CPU bit by bit: all memory layouts of a tensor, and the memory
+// around it.
 #include <limits>
 
 #include "core/formulas/pointwise.h"
@@ -21,7 +21,7 @@ namespace {
 constexpr DType kAll[] = {DType::f32, DType::f64, DType::bf16, DType::i64, DType::u8};
 constexpr DType kFloating[] = {DType::f32, DType::f64, DType::bf16};
 
-// n numbers that every dtype holds but for their fractions.
+// n numbers whose whole parts are exact in every dtype.
 Tensor numbers(int64_t n, DType dtype, int64_t seed) {
   std::vector<double> v(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i)
@@ -34,10 +34,10 @@ struct Place {
   int64_t offset = 0;
 };
 
-// A tensor that lies so in the middle of others, here and on the device.
+// A view at the given place inside a larger tensor, on the CPU and on the device.
 struct Both {
-  Tensor here, there;            // all that is around it
-  Tensor view_here, view_there;  // itself
+  Tensor here, there;            // the whole tensor
+  Tensor view_here, view_there;  // the view
 };
 Both both(const Dims& shape, const Place& place, DType dtype, int64_t seed) {
   int64_t room = place.offset + 19;
@@ -47,7 +47,8 @@ Both both(const Dims& shape, const Place& place, DType dtype, int64_t seed) {
           as_strided(there, shape, place.strides, place.offset)};
 }
 
-// call(device, view) with the CPU and Both::view_here gives all of `out` the bits of the device with view_there.
+// Runs call(device, view) on the CPU with view_here and on the device with view_there. All of `out` must have the same
+// bits on both, including the memory around the view.
 template <class Call> void check_both(const Both& out, Call call) {
   call(kCpu, &Both::view_here);
   call(kCuda, &Both::view_there);
@@ -99,7 +100,7 @@ TEST_CASE("copies between all dtypes, however they lie, have the bits of the CPU
 TEST_CASE("integers become bf16 by one rounding") {
   std::vector<int64_t> v{0, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
   for (int e = 8; e < 63; ++e)
-    for (int64_t ninth : {0, 1, 2, 3})  // in halves of what bf16's eighth bit is worth
+    for (int64_t ninth : {0, 1, 2, 3})  // in units of half a bf16 step: 2^(e - 8)
       for (int64_t rest : {-2, -1, 0, 1, 2})
         for (int64_t sign : {-1, 1}) v.push_back(sign * ((int64_t{1} << e) + ninth * (int64_t{1} << (e - 8)) + rest));
   const Tensor x = from_vector(v, {static_cast<int64_t>(v.size())}), y = x.to(DType::bf16);
@@ -122,7 +123,7 @@ TEST_CASE("pointwise results, however operands lie, have the bits of the CPU's")
     }
     for (DType dtype : kFloating) {
       INFO(text(p.name, ", ", dtype));
-      // Over an operand, and over the gradient.
+      // The result overwrites an operand, or the gradient.
       const Both a = both(p.shape, p.dst, dtype, 7), b = both(p.shape, p.src, dtype, 8);
       constexpr int sub = ops::index_in<ops::Sub>(ops::Binary{}), square = ops::index_in<ops::Square>(ops::Unary{});
       check_both(a, [&](Device d, auto v) { kernels::binary.on(d, sub, a.*v, a.*v, b.*v); });
@@ -134,7 +135,7 @@ TEST_CASE("pointwise results, however operands lie, have the bits of the CPU's")
 }
 
 TEST_CASE("random fills and dropout have the bits of the CPU's, for any length and address") {
-  const Generator state{.seed = 0x123456789abc, .offset = 0xfffffff0};  // blocks on both sides of 2^32
+  const Generator state{.seed = 0x123456789abc, .offset = 0xfffffff0};  // counters on both sides of 2^32
   const auto check_fill = [&](const char* name, DType dtype, auto fill) {
     for (int64_t n : {1, 63, 64, 65, 127, 128, 129, 191, 193, 256, 1000, 5003})
       for (int64_t offset : {0, 1, 16}) {

@@ -1,4 +1,4 @@
-// What shows that models are one function runs on a device, and a training there is held against the CPU's.
+// The comparisons of equivalence/ on a device, and a training on a device compared with the CPU's.
 #include <algorithm>
 
 #include "autograd/ops/copy.h"
@@ -70,7 +70,7 @@ TEST_CASE("the CPU's training is the device's, by the criterion of a proof") {
   const RunResult& there = p.runs.at(1);
   CHECK(run_name(there) == "layer_norm on cuda:0");
   CHECK(there.observed == Verdict::same);
-  CHECK(there.largest.gradient > 0);  // sums have another order there
+  CHECK(there.largest.gradient > 0);  // the device sums in another order
   CHECK(there.horizon.steps == 20);
   CHECK_THAT(closing(document_of(p)), Contains("layer_norm on cuda:0"));
   CHECK_THAT(p.manifest.command, Contains("--against cuda:0"));
@@ -104,7 +104,7 @@ TEST_CASE("cells of the grid come out on a device as theory says") {
   CHECK(std::ranges::count(r.manifest.options, std::pair<std::string, std::string>("device", "cuda:0")) == 1);
   o.device = kCpu;
   const TableResult here = table(o);
-  int other_bits = 0;  // a device sums in another order; a large deviation may have the same bits all the same
+  int other_bits = 0;  // the device sums in another order; still, a large deviation may have the same bits
   for (size_t i = 0; i < r.cells.size(); ++i) {
     CHECK(r.cells[i].observed == here.cells[i].observed);
     other_bits += r.cells[i].deviation.gradient != here.cells[i].deviation.gradient;
@@ -127,13 +127,13 @@ TEST_CASE("a certificate is drawn up on a device") {
     const Trajectory &a = there.trajectories[i], &b = here.trajectories[i];
     INFO(a.architecture.name << " in " << name_of(a.dtype));
     CHECK(a.verdict == b.verdict);
-    CHECK(a.runs[0].largest.gradient != b.runs[0].largest.gradient);  // of another machine's sums
+    CHECK(a.runs[0].largest.gradient != b.runs[0].largest.gradient);  // the sums come from another machine
   }
   CHECK(there.negatives[0].as_expected);
   CHECK(there.negatives[0].excess != here.negatives[0].excess);
   for (size_t i = 0; i < there.gradients.size(); ++i) {
     REQUIRE(there.gradients[i].forms[0].size() == here.gradients[i].forms[0].size());
-    // The same errors are drawn on both; in f64 they are no larger than what the reference itself rounds.
+    // The same errors are drawn on both. In f64 they are no larger than the reference's own rounding.
     if (there.gradients[i].dtype == DType::f64) continue;
     CHECK(there.gradients[i].forms[0][0].predicted[0] ==
           Approx(here.gradients[i].forms[0][0].predicted[0]).epsilon(0.01));

@@ -1,5 +1,5 @@
-// Convolution, pooling and norms over places on a device against the CPU: what the rows are too small for, and a model
-// with every norm.
+// Convolution, pooling and norms over positions on a device compared with the CPU: sizes that the rows of
+// tests/op_cases do not reach, and a model with every norm.
 #include "autograd/fused/group_norm.h"
 #include "autograd/ops/conv.h"
 #include "autograd/ops/interpolate.h"
@@ -16,7 +16,7 @@ using test::kCuda;
 
 namespace {
 
-// Gradients of the inputs of sum(f(inputs) * numbers), brought to the CPU.
+// Gradients of sum(f(inputs) * numbers) for the inputs, copied to the CPU.
 template <class F> std::vector<Tensor> gradients(const std::vector<Tensor>& values, Device device, const F& f) {
   std::vector<Tensor> inputs;
   for (const Tensor& v : values) inputs.push_back(require_grad(detach(to(v, device))));
@@ -45,7 +45,7 @@ Tensor normal(const Dims& shape, uint64_t seed) {
 }  // namespace
 
 TEST_CASE("gradients of norms over many places are those of the CPU") {
-  // 600 rows: three pieces on a device. Sums of 600 products; 16 for what is made of them.
+  // 600 rows: three pieces on a device. Sums of 600 products, and 16 for the operations on them.
   const double tolerance = 16 * std::sqrt(600.0) * 0x1p-52;
   const std::vector<Tensor> in = {normal({2, 20, 15, 6}, 1), normal({6}, 2), normal({6}, 3)};
   check_gradients("batch", in, tolerance, [](const auto& t) { return batch_norm(t[0], t[1], t[2]); });
@@ -109,7 +109,7 @@ TEST_CASE("a convolutional network with every norm trains on a device as on the 
     CHECK(host.size() == device.size());
     for (const auto& [name, tensor] : host) {
       INFO(name);
-      // Ten layers in turn, norms of two entries among them: what they divide by may be a hundredth of what they see.
+      // Ten consecutive layers. Some norms are over two entries and may divide by a hundredth of their input.
       check_close(device.at(name), tensor, 100 * 10 * 64 * 0x1p-52);
     }
   }

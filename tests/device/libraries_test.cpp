@@ -1,5 +1,5 @@
-// cuBLASLt and cuDNN by their stand-ins (tests/emulated_gpu/libraries), through the slots: what they are given, what they give
-// compared with the CPU in f64, and whose kernels do it where they do not.
+// cuBLASLt and cuDNN, emulated (tests/emulated_gpu/libraries) and called through the slots: their arguments, their
+// results compared with the CPU in f64, and the kernels that run if the libraries cannot be used.
 #include <set>
 
 #include "autograd/fused/mlp.h"
@@ -26,7 +26,7 @@ struct WithLibraries {
 
 Tensor host(const Tensor& x) { return detached::to(detached::contiguous(to(x, kCpu)), DType::f64); }
 
-// A tensor that begins `aside` elements behind a multiple of 256 bytes.
+// A tensor that begins `aside` elements after a multiple of 256 bytes.
 Tensor placed(const Dims& shape, DType dtype, int64_t aside, Generator& g) {
   const int64_t n = numel(shape);
   const Tensor all = to(randn({n + aside}, {dtype}, g), kCuda);
@@ -72,7 +72,7 @@ TEST_CASE("products by cuBLASLt, and by own kernels if sums of rows are not at a
       const Names products = launched([&] { kernels::matmul.on(kCuda, out, x, detached::transpose(w, 0, 1), bias); });
       kernels::matmul.on(kCpu, expected, host(x), detached::transpose(host(w), 0, 1), host(bias));
       CHECK(by_library(products));
-      CHECK(products.count("product.bias") == (aside == 0 ? 0 : 1));  // no epilogue adds a bias at such an address
+      CHECK(products.count("product.bias") == (aside == 0 ? 0 : 1));  // an epilogue needs an aligned bias
       check_close(host(out), expected, tolerance(dtype, k));
 
       const Tensor dw = empty({n, k}, {dtype, kCuda}), db = placed({n}, dtype, aside, g);
@@ -120,7 +120,7 @@ TEST_CASE("sums of a bias's gradient are fused or a kernel's own") {
   CHECK(run() == Names{"product.columns", "product.cublaslt"});
   gpu::fuses_bias_sums() = true;
   check_close(host(db), fused, tolerance(DType::bf16, 24));
-  // cuBLASLt gives sums of the product's own type alone.
+  // cuBLASLt computes sums only in the product's own type.
   const Tensor wide = empty({32}, {DType::f32, kCuda});
   CHECK(launched([&] { kernels::weight_gradient.on(kCuda, dw, wide, dy, x, false); }) ==
         Names{"product.columns", "product.cublaslt"});

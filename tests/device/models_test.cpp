@@ -1,4 +1,4 @@
-// Whole models on a device against the same on the CPU: three steps of training, what is saved, generated and compared.
+// Whole models on a device compared with the CPU: three training steps, saving, generation and comparison.
 #include <optional>
 #include <thread>
 
@@ -26,7 +26,7 @@ namespace {
 
 const nn::TransformerOptions kSmall{.width = 24, .depth = 2, .heads = 2};
 
-// A model with a batch of its own, all on the CPU.
+// A model with its own batch, all on the CPU.
 struct Task {
   std::unique_ptr<nn::Module> model;
   Tensor x, y;
@@ -52,7 +52,7 @@ Make vit(nn::TransformerOptions t, streams::StreamOptions stream = {}) {
 }
 
 Tensor plain_loss(nn::Module& m, const Tensor& x, const Tensor& y) { return cross_entropy(m(x), y); }
-// Of a GPT: of its head's product and the loss in one.
+// For a GPT: the fused op of head and loss.
 Tensor fused_loss(nn::Module& m, const Tensor& x, const Tensor& y) {
   nn::Gpt& model = static_cast<nn::Gpt&>(m);
   const auto [w, b] = model.head();
@@ -61,7 +61,7 @@ Tensor fused_loss(nn::Module& m, const Tensor& x, const Tensor& y) {
   return loss;
 }
 
-// One step on a device; its loss.
+// One step on a device. Returns the loss.
 double step(const Task& task, optim::Optimizer& opt, Device at) {
   const Tensor loss = plain_loss(*task.model, to(task.x, at), to(task.y, at));
   opt.zero_grad();
@@ -73,8 +73,9 @@ double step(const Task& task, optim::Optimizer& opt, Device at) {
 struct How {
   DType dtype = DType::f64;
   std::function<Tensor(nn::Module&, const Tensor&, const Tensor&)> loss = plain_loss;
-  std::function<double(const std::vector<Tensor>&)> limit = [](const auto&) { return 1.0; };  // of gradients; a factor
-  bool move_last = false;  // after the optimizer is made
+  // Limits the gradients. Returns the factor that the optimizer applies to them.
+  std::function<double(const std::vector<Tensor>&)> limit = [](const auto&) { return 1.0; };
+  bool move_last = false;  // moves the model after the optimizer is made
   bool average = false;
 };
 
@@ -107,8 +108,9 @@ Outcome train(const Make& make, const How& how, Device device) {
   return o;
 }
 
-// Three steps on the CPU and on cuda:0. In f64 rounding is all that may differ, and AdamW's eps is large beside what
-// rounding leaves of a gradient that is 0; in f32 and bf16 such a gradient makes a step of its own: losses alone.
+// Compares three steps on the CPU and on cuda:0. In f64 only rounding differs, and AdamW's eps is large compared with
+// the rounding error of a gradient that is 0. In f32 and bf16 such a gradient causes an arbitrary step, so only losses
+// are compared.
 constexpr double kInBf16 = 0.03;
 void compare(const std::string& name, const Make& make, const How& how = {}, std::optional<double> losses = {}) {
   INFO(name << ", " << text(how.dtype));
@@ -145,7 +147,7 @@ TEST_CASE("models of every form, storage and arrangement train on a device as on
   for (const nn::Arrangement& a : nn::kArrangements)
     for (Form form : {Form::layer_norm, Form::crms_norm, Form::uncentred_rms_norm}) {
       nn::TransformerOptions t = kSmall;
-      t.connection = a, t.depth = 4;  // Mix-LN's first quarter is a block
+      t.connection = a, t.depth = 4;  // Mix-LN's first quarter is one block
       compare(text("gpt ", a.name, ", ", name_of(form)), gpt(t, {.form = form}));
     }
 }
@@ -158,7 +160,7 @@ TEST_CASE("encoder-decoders and models with shared keys train on a device as on 
       compare(text("translator ", a.name, ", ", name_of(form)), [t, form] {
         manual_seed(3);
         Generator g{.seed = 5};
-        Tensor ids = randint(1, 7, {3, 10}, kCpu, g);  // two of the sources padded
+        Tensor ids = randint(1, 7, {3, 10}, kCpu, g);  // two of the sources have padding
         copy_into(narrow(narrow(ids, 0, 1, 2), 1, 3, 2), zeros({2, 2}, {DType::i64}));
         return Task{std::make_unique<nn::EncoderDecoder>(streams::make<nn::EncoderDecoder>(
                         {.vocab = 7, .context = 5, .decoder_depth = 5, .transformer = t}, {.form = form})),
@@ -178,7 +180,7 @@ TEST_CASE("encoder-decoders and models with shared keys train on a device as on 
 }
 
 TEST_CASE("models of recurrent layers train on a device as on the CPU") {
-  // A class for each step's row; the last step of every example is padding.
+  // One class for each step; the last step of every example is padding.
   const auto loss = [](nn::Module& m, const Tensor& x, const Tensor& y) {
     const Tensor mask = ones({x.size(0), x.size(1)}, x.options());
     fill(detached::narrow(mask, 1, x.size(1) - 1, 1), 0);
@@ -272,7 +274,7 @@ TEST_CASE("a model moves, is cloned and prepared for inference where it lies", "
   nn::Vit& model = static_cast<nn::Vit&>(*task.model);
   const Tensor expected = model(task.x), x = to(task.x, kCuda);
   model.prepare_inference();
-  model.to(kCuda);  // what was kept is not used
+  model.to(kCuda);  // weights that were packed for the CPU must not be used
   check_close(model(x), expected, 1e-5);
   model.prepare_inference();
   check_close(model(x), expected, 1e-5);

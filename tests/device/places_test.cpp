@@ -1,4 +1,4 @@
-// Tensors on several devices: what crosses from one to another, and what refuses to.
+// Tensors on several devices: transfers between them, and operations that refuse to mix them.
 #include <sstream>
 
 #include "autograd/node.h"
@@ -35,7 +35,7 @@ TEST_CASE("to() and copy_into() carry every dtype between all devices, views and
         CHECK((from == there) == (y.impl().storage == x.impl().storage));
         const Tensor turned = to(transpose(x, 0, 2), there);
         CHECK(same_bytes(turned, transpose(source.to(dtype), 0, 2)));
-        // Into a part of a tensor of another dtype, broadcast along the first dimension.
+        // Into a part of a tensor with another dtype, broadcast along the first dimension.
         const Tensor wide = zeros({5, 2, 6, 4}, {DType::f32, there});
         copy_into(slice(wide, 2, 1, 6, 2), x);
         CHECK(same_bytes(to(wide, kCpu), [&] {
@@ -116,7 +116,7 @@ TEST_CASE("gradients of another device are refused where they enter") {
   CHECK_THROWS_WITH(backward(sum(y)), "on_grad: the hook returned a tensor on cuda:1, expected cuda:0");
   CHECK_FALSE(x.grad().defined());
 
-  // A rule of a program's own.
+  // A user-defined backward.
   Tensor z = detach(x);
   track("own", {&z}, {&x})->backward = [](Flow& g) { g.give(0, to(g.out(), kCpu)); };
   CHECK_THROWS_WITH(backward(sum(z)), "own: backward gave input 0 a gradient on cpu, the input lies on cuda:0");

@@ -1,5 +1,5 @@
-// The slots of products on a device where no row goes: edges of tiles, views that are not aligned, large tiles, sums of
-// many rows on top of what is there. Compared with the CPU in f64 over the same numbers.
+// The slots of products on a device, for cases that no row of tests/op_cases reaches: edges of tiles, unaligned views,
+// large tiles, sums over many rows that are added to existing values. Compared with the CPU in f64 on the same numbers.
 #include "core/kernels/matmul.h"
 #include "gpu/recorder.h"
 #include "tests/support/device.h"
@@ -12,8 +12,9 @@ namespace {
 
 const DType kFloating[] = {DType::f32, DType::f64, DType::bf16};
 
-// A matrix on the device: column by column where `turned`, and `aside` elements behind the start of its storage, with
-// rows (columns) that are as much longer. aside < 0: at the start, with rows that are longer up to a multiple of 8.
+// A matrix on the device, column-major if `turned`. It begins `aside` elements after the start of its storage, and the
+// pitch of its rows (columns) is larger by `aside`. aside < 0: it begins at the start, with a pitch rounded up to a
+// multiple of 8.
 Tensor draw(int64_t rows, int64_t columns, DType dtype, bool turned, int64_t aside, Generator& g) {
   const int64_t outer = turned ? columns : rows, inner = turned ? rows : columns, offset = std::max<int64_t>(0, aside);
   const int64_t pitch = aside < 0 ? (inner + 8) / 8 * 8 : inner + aside;
@@ -23,7 +24,7 @@ Tensor draw(int64_t rows, int64_t columns, DType dtype, bool turned, int64_t asi
 }
 Tensor host(const Tensor& x) { return detached::to(detached::contiguous(to(x, kCpu)), DType::f64); }
 
-// Of a sum of k products of numbers of size 1, relative to the largest: rounding of operands does not count.
+// For a sum of k products of numbers of size 1, relative to the largest; rounding of the operands does not count.
 double tolerance(DType sums, DType stored, int64_t k) {
   return 4 * epsilon(acc_dtype(sums)) * std::sqrt(static_cast<double>(k)) + epsilon(stored);
 }
@@ -51,7 +52,7 @@ TEST_CASE("products at the edges of tiles, turned and not, aligned and not") {
         }
 }
 
-// cuBLASLt takes an algorithm for each shape: there the two agree to rounding.
+// cuBLASLt chooses an algorithm for each shape, so with it the two agree only up to rounding.
 TEST_CASE("a product has the bits that it has in a batch, which takes larger tiles") {
   Generator g{.seed = 12};
   constexpr int64_t kBatch = 128, m = 100, n = 72, k = 88;
@@ -90,7 +91,7 @@ TEST_CASE("gradients of weights and biases over many rows, stored and added") {
   };
   for (const DType dtype : kFloating)
     for (const DType stored : {dtype, acc_dtype(dtype)})
-      for (const int64_t m : {41, 40}) each(dtype, stored, m);  // 40: columns by packs
+      for (const int64_t m : {41, 40}) each(dtype, stored, m);  // 40: columns in packs
 }
 
 TEST_CASE("sums of columns have the bits that they have where rows are no multiple of 16 bytes") {

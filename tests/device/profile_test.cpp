@@ -1,4 +1,4 @@
-// A profile of calls on a device: the device's times beside the host's, in calls, tables and trace.
+// A profile of calls on a device: device times and host times, in calls, tables and trace.
 #include "core/system/profile.h"
 
 #include <chrono>
@@ -36,12 +36,12 @@ TEST_CASE("a call on a device has the device's times beside the host's: when its
       continue;
     }
     of_second += c.device == kCuda1;
-    // The emulation does the work when it is waited for, behind the pause; CUDA's milliseconds are f32.
+    // The emulation does the work when the host waits, after the pause. CUDA's milliseconds are f32.
     CHECK(c.device_seconds > 0);
     CHECK(c.device_start > c.start + kPause - 1e-6);
     CHECK(c.device_start + c.device_seconds < p.seconds + 1e-6);
     if (c.device != kCuda) continue;
-    CHECK(c.device_start > end - 1e-6);  // one after the other
+    CHECK(c.device_start > end - 1e-6);  // calls do not overlap
     end = c.device_start + c.device_seconds;
     products += std::string(c.kernel) == "matmul" && c.flops == 2 * 96 * 96 * 96;
   }
@@ -51,7 +51,7 @@ TEST_CASE("a call on a device has the device's times beside the host's: when its
 }
 
 TEST_CASE("a call is between two marks of a device's clock, which the last one sets by the host's") {
-  constexpr double kBetween = 0.25;  // marks; mark i of this clock is at i kBetween
+  constexpr double kBetween = 0.25;  // between marks: mark i is at time i kBetween
   static int64_t marks;
   marks = 0;
   const profile::DeviceClock clock{.mark = [](Device) -> profile::Mark { return std::make_shared<int64_t>(marks++); },
@@ -74,7 +74,7 @@ TEST_CASE("a call is between two marks of a device's clock, which the last one s
     CHECK(p.calls[i].device_seconds == kBetween);
     CHECK(p.calls[i].device_start == Approx(p.calls[0].device_start + 2 * kBetween * static_cast<double>(i)));
   }
-  CHECK(p.calls[0].device_start + 6 * kBetween == Approx(p.seconds));  // when the host saw the last mark
+  CHECK(p.calls[0].device_start + 6 * kBetween == Approx(p.seconds));  // the time at which the host saw the last mark
 }
 
 TEST_CASE("tables of a device have its times, and those of the host in a column of their own") {

@@ -1,5 +1,6 @@
-// Kernels over rows on a device against the CPU's, at the sizes where their forms change: rows in registers or read
-// again, of a warp or a block, one piece or several; the rows of tests/op_cases are mostly smaller.
+// Kernels over rows on a device compared with the CPU, at the sizes at which they change their algorithm: rows in
+// registers or read again, of a warp or of a block, one piece or several. The rows of tests/op_cases are mostly
+// smaller.
 #include <limits>
 
 #include "autograd/fused/add_norm.h"
@@ -18,7 +19,7 @@ namespace {
 using Tensors = std::vector<Tensor>;
 constexpr DType kFloating[] = {DType::f64, DType::f32, DType::bf16};
 
-// f(inputs) on the CPU and on a device; sums of `length` terms.
+// Compares f(inputs), with sums of `length` terms, on the CPU and on a device.
 template <class F> void compare(const Tensors& inputs, double length, F f) {
   Tensors moved;
   for (const Tensor& t : inputs) moved.push_back(to(t, kCuda));
@@ -77,7 +78,7 @@ TEST_CASE("norms of narrow and wide rows, of f32 and bf16 together too: in turn,
         }
 }
 
-// As tests/autograd/norm_test.cpp derives it.
+// tests/autograd/norm_test.cpp derives the bound.
 TEST_CASE("rows far from zero: a layer_norm gradient sums to 0 over a row, of a warp or a block") {
   Generator g{.seed = 9};
   for (const int64_t n : {8, 37, 767, 8200}) {
@@ -101,11 +102,11 @@ TEST_CASE("sums, extrema and means of long rows and columns") {
         return Tensors{sum(t[0], {1}), amax(t[0], {1}), amin(t[0], {1}), argmax(t[0], 1), recentre(t[0], 1)};
       };
       compare({x}, static_cast<double>(s.length), all);
-      if (dtype != DType::bf16) {  // the mean of what is left is that of roundings of the result, not of x
+      if (dtype != DType::bf16) {  // the remaining mean comes from rounding the result, not x
         const Tensor centred = to(recentre(to(x + 1000, kCuda), 1), kCpu);
         CHECK(amax(abs(mean(centred.to(DType::f64), {1}))).item() <= 8 * epsilon(dtype));
       }
-      // Of equal elements the first, and a NaN before all.
+      // The first of equal elements; a NaN comes before all others.
       x = clamp(x, -1, 1);
       compare({x}, static_cast<double>(s.length), [](const Tensors& t) { return Tensors{argmax(t[0], 1)}; });
       fill(slice(x, 1, 40, 42), NAN);
@@ -150,7 +151,7 @@ TEST_CASE("cross-entropy of narrow and wide rows, its gradient in place") {
         INFO(text(dtype, ' ', shape, ' ', smoothing));
         const Tensor x = (randn(shape, {}, g) * 4).to(dtype), target = randint(3, shape[1], {shape[0]}, kCpu, g);
         const int64_t ignored = target.to_vector<int64_t>()[1];
-        if (smoothing == 0) {  // classes that are out of the question, all that some thread has among them
+        if (smoothing == 0) {  // impossible classes; some thread has no others
           fill(slice(x, 1, 0, 3), -std::numeric_limits<double>::infinity());
         }
         compare({x, target}, static_cast<double>(shape[1]), [&](const Tensors& t) {

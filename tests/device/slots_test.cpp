@@ -1,4 +1,4 @@
-// The list of slots, and what slots promise that no row asks of them, on a device against the CPU.
+// The list of slots, and properties of slots that no row of tests/op_cases tests, on a device compared with the CPU.
 #include <cstring>
 #include <filesystem>
 #include <regex>
@@ -57,7 +57,7 @@ TEST_CASE("sums of blocks have the bits of the CPU's, by packs and by elements, 
 
 TEST_CASE("mlp keeps its hidden rows in bf16") {
   Generator g{.seed = 6};
-  // Enough hidden entries that a copy in bf16 is worth it (rounds_activation()).
+  // Enough hidden units that a copy in bf16 is worth it (rounds_activation()).
   const auto leaf = [&](const Dims& shape) { return require_grad(randn(shape, {}, g)); };
   const Tensor inputs[] = {leaf({64, 24}), leaf({96, 24}), leaf({96}), leaf({24, 96}), leaf({24})};
   const auto gradients = [&](Device device) {

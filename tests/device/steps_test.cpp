@@ -1,4 +1,4 @@
-// Training steps on a device: how often they wait, and the same steps replayed as a graph.
+// Training steps on a device: the number of waits in a step, and the same steps replayed as a graph.
 #include "core/kernels/optimizer.h"
 #include "core/memory/storage.h"
 #include "data/augment.h"
@@ -27,7 +27,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-// Of tests/optim/cases.h one of each update rule.
+// One optimizer for each update rule, from tests/optim/cases.h.
 const std::vector<OptimizerCase> kOptimizers = [] {
   std::vector<OptimizerCase> found;
   for (const std::string_view name : {"adamw", "adam", "sgd", "momentum_decoupled", "lion", "rmsprop", "adagrad",
@@ -44,7 +44,7 @@ nn::TransformerOptions small() {
 
 struct Task {
   std::unique_ptr<nn::Module> model;
-  std::vector<training::Examples> batches;  // of the CPU
+  std::vector<training::Examples> batches;  // on the CPU
   training::Objective loss = training::cross_entropy_of;
 };
 
@@ -75,7 +75,7 @@ Task mixed_vit_task() {
   return task;
 }
 
-// The third tensor of a batch has a weight for each target.
+// The third tensor of a batch weights each target.
 Task weighted_gpt_task() {
   Task task = gpt_task();
   Generator g{.seed = 6};
@@ -89,7 +89,7 @@ Task weighted_gpt_task() {
 struct Course {
   std::vector<double> numbers;
   Tensors weights;
-  std::vector<int64_t> waits, allocations, launches;  // of each step
+  std::vector<int64_t> waits, allocations, launches;  // per step
 };
 
 Course train(Task task, const OptimizerCase& optimizer_case, training::StepOptions options, Device device) {
@@ -147,7 +147,7 @@ TEST_CASE("a factor in a tensor is the same number, bit for bit") {
               continue;
             }
             const optim::ClipNumbers clip = optim::clip_numbers(p, 0.25);
-            // A device adds up in another order than the host.
+            // A device adds in another order than the host.
             CHECK(clip.norm.item() == Approx(norm).epsilon(1e-14));
             CHECK(clip.factor.item() == optim::clip_factor(clip.norm.item(), 0.25));
             optimizer->step_scaled(to(from_vector<double>({factor}, {}), device));
@@ -187,7 +187,7 @@ TEST_CASE(
     check_quiet(captured);
     const int64_t tensors = std::ssize(task().batches[0].tensors());
     for (size_t t = 3; t < captured.launches.size(); ++t)
-      CHECK(captured.launches[t] <= 1 + tensors);  // the graph, and what puts the batch in its place
+      CHECK(captured.launches[t] <= 1 + tensors);  // the graph, and one copy for each tensor of the batch
   };
   for (const OptimizerCase& optimizer : kOptimizers)
     compare([] { return gpt_task(); }, optimizer, {.limits = {.norm = 0.5}});
@@ -231,7 +231,7 @@ TEST_CASE("a replayed step reads gradients times the scale that it was written d
   const auto run = [](bool captured) {
     Tensor w = to(from_vector<float>({1, -2, 3}, {3}), kCuda);
     w.require_grad();
-    optim::AdamW adamw({w}, {.lr = 0.1, .eps = 1});  // whose update is not the same for gradients of any size
+    optim::AdamW adamw({w}, {.lr = 0.1, .eps = 1});  // with a large eps the update depends on the size of the gradient
     const auto work = [&] {
       adamw.zero_grad();
       sum(w * w * w).backward();
@@ -268,8 +268,8 @@ TEST_CASE("what a graph cannot do again is refused in one line") {
   CHECK(third([&](nn::Module& m, const training::Examples& b) {
           return usual(m, b) + mean(rand({2}, {DType::f32, kCuda}, own));
         }).starts_with("captured step: random numbers are drawn from seed 99 at "));
-  // The device works on, copies both ways too (through each of the pieces that they take in turn), and so does the next
-  // capture.
+  // Afterwards the device still works, copies in both directions (through every buffer that copies use in turn), and
+  // can capture again.
   CHECK_NOTHROW(gpu::synchronize(kCuda));
   for (int i = 0; i < 8; ++i)
     CHECK(to(from_vector<float>({2, 3}, {2}), kCuda).to_vector<float>() == std::vector<float>{2, 3});
@@ -307,7 +307,7 @@ TEST_CASE(
     some({.seed = 3}, 3);
     adamw.load_state_dict(copy);
     some({.seed = 4}, 3);
-    Tensors before;  // whose memory is not given to the new ones
+    Tensors before;  // keeps the old memory, so that the new parameters get other memory
     for (const Tensor& p : frozen.parameters()) before.push_back(detach(p));
     frozen.to(kCpu);
     for (const Tensor& p : frozen.parameters()) fill(p, 0.5);
@@ -340,7 +340,7 @@ TEST_CASE("work is captured: its memory, its random numbers, its updates") {
   const Tensor x = to(tensor({1., 2., 3.}), kCuda);
   Tensor result;
   int runs = 0;
-  Tensors others;  // in memory that the work took and gave back
+  Tensors others;  // in memory that the captured work took and freed
   manual_seed(21);
   auto captured = std::make_unique<gpu::Captured>(kCuda, [&] {
     ++runs;
@@ -351,7 +351,7 @@ TEST_CASE("work is captured: its memory, its random numbers, its updates") {
     CHECK(captured->replays() == (i >= 3));
     if (i == 4) manual_seed(22), expected = {.seed = 22};
     (*captured)();
-    copy_into(x, to(x, kCpu) + 1.);  // what the next one reads
+    copy_into(x, to(x, kCpu) + 1.);  // for the next run
     const std::vector<double> drawn = rand({3}, {DType::f64}, expected).to_vector<double>(),
                               got = result.to_vector<double>();
     for (size_t k = 0; k < 3; ++k) CHECK(got[k] == 2 * (static_cast<double>(k) + 1 + i) + drawn[k]);
@@ -360,10 +360,10 @@ TEST_CASE("work is captured: its memory, its random numbers, its updates") {
   }
   for (const Tensor& other : others) CHECK(other.to_vector<double>() == std::vector<double>(3, 100));
   CHECK(runs == 3);
-  captured = nullptr;  // what it made may outlive it
+  captured = nullptr;  // the result may outlive it
   CHECK_NOTHROW(result.to_vector<double>());
 
-  // Other updates than those that were written down.
+  // Updates may change after the capture, if their rule and number stay.
   const Tensor w = to(tensor({1., 2.}), kCuda), g = to(tensor({1., 1.}), kCuda);
   std::vector<kernels::Update> updates{{.gradient = g, .parameter = w, .state = {}, .rule = rules::Sgd{1}}};
   gpu::Captured step(
@@ -383,13 +383,13 @@ TEST_CASE("memory that is out in a capture is told, and nothing is freed that th
   gpu::synchronize(kCuda);
   gpu::empty_cache(kCuda);
   const int64_t lost = gpu::memory(kCuda).total - gpu::memory(kCuda).free - gpu::memory(kCuda).held;
-  for (int64_t size : {int64_t{1} << 20, int64_t{200} << 10}) {  // large blocks, and a small one
+  for (int64_t size : {int64_t{1} << 20, int64_t{200} << 10}) {  // large blocks and small ones
     int runs = 0;
     const Tensor x = full({3}, 2, {DType::f64, kCuda});
     gpu::Captured captured(kCuda, [&] {
       (void)(x + x);
       if (++runs < 3) return;
-      std::vector<Tensor> all;  // the first tensor's block would be kept for reuse and then freed
+      std::vector<Tensor> all;  // the first tensor's block would be cached and then freed
       for (int64_t n = 1; n < 100; ++n) all = {}, all.push_back(empty({n * size}, {DType::u8, kCuda}));
     });
     captured(), captured();
@@ -425,7 +425,7 @@ TEST_CASE("a text is continued with one wait for each id") {
   nn::Gpt model({.vocab = 11, .context = 8, .transformer = small()});
   model.eval();
   model.to(kCuda);
-  gpu::synchronize(kCuda);  // the copies of the weights are over
+  gpu::synchronize(kCuda);  // waits for the copies of the weights
   Generator g{.seed = 2};
   for (double temperature : {0.0, 0.8}) {
     const gpu::Recorder recorder;

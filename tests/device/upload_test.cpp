@@ -1,4 +1,4 @@
-// Copies that go beside a device's work: what they follow, what follows them, and loaders that use them.
+// Copies that run next to a device's work: their order with respect to other work, and the loaders that use them.
 #include "core/memory/upload.h"
 
 #include "data/loader.h"
@@ -17,11 +17,11 @@ using test::kCuda, test::kCuda1;
 
 namespace {
 
-constexpr int64_t kMany = 3000;  // elements: a block of the allocator's own size class
+constexpr int64_t kMany = 3000;  // elements; their block has its own size class in the allocator
 
 Tensor counted(double from) { return arange(kMany, {DType::f32}) + from; }
 
-// Uploads so many that the oldest of them, and all before, must be over.
+// Makes enough uploads that the oldest ones must be finished.
 void push_out() {
   for (int i = 0; i < 6; ++i) upload(counted(i), kCuda)->take();
 }

@@ -1,4 +1,4 @@
-// A model whose forward and backward passes call the group: its norms take their statistics over all ranks' rows.
+// A model whose forward and backward call the group: its norms compute their statistics over all ranks' rows.
 #pragma once
 
 #include "autograd/ops/arrange.h"
@@ -16,7 +16,7 @@
 namespace isonorm::test {
 
 // Three layers tanh((h - mean) / sqrt(variance + eps)) with h = x W^T. The gradient of a layer is larger than a bucket
-// (GradientSum::bucket_for), so it is sent while the backward pass computes the layers before.
+// (GradientSum::bucket_for), so it is sent while the backward computes the layers before.
 struct NormedStack : nn::Module {
   static constexpr int kWidth = 768, kLayers = 3;
   explicit NormedStack(distributed::Group& group) : group(group) {
@@ -56,8 +56,8 @@ inline std::vector<double> losses_of_normed_stack(distributed::Group& group) {
   return losses;
 }
 
-// Throws unless the ranks' losses equal one process's up to rounding. A loss is a mean of some 10,000 terms of size 1,
-// and the steps before it make about 50 roundings of each term.
+// Throws unless the ranks' losses equal the losses of a single process up to rounding. A loss is a mean of some 10,000
+// terms of size 1, and the steps before it round each term about 50 times.
 inline void check_normed_stack(distributed::Group& group) {
   distributed::Group one;
   const std::vector<double> expected = losses_of_normed_stack(one), found = losses_of_normed_stack(group);

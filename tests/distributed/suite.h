@@ -1,6 +1,6 @@
-// What every group of ranks does, whatever carries its bytes: the same checks for threads (threads_test.cpp), for processes
-// (processes/main.cpp), and for tensors on GPUs (devices/). Each rank knows what every other holds, so that what a call gives is computed here alone. Throws where it is
-// not that.
+// The behaviour of every group of ranks, for any transport: the same checks for threads (threads_test.cpp), processes
+// (processes/main.cpp) and tensors on GPUs (devices/). Each rank knows all other ranks' data, so it computes the
+// expected results alone. Throws if a call gives something else.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace isonorm::test {
 
-// Element i of rank r.
+// Element i on rank r.
 template <class T> T element(int r, int64_t i) {
   return static_cast<T>(std::is_integral_v<T> ? static_cast<double>(r * 1000 + i) : std::sin(r * 7.1 + i * 0.3));
 }
@@ -24,7 +24,7 @@ template <class T> std::vector<T> elements(int r, int64_t n) {
   return x;
 }
 
-// Of all ranks, added in their order, in f32 where they are of bf16.
+// The sum over all ranks in their order; in f32 for bf16.
 template <class T> T sum_of_ranks(int size, int64_t i) {
   acc_t<T> sum = element<T>(0, i);
   for (int r = 1; r < size; ++r) sum += static_cast<acc_t<T>>(element<T>(r, i));
@@ -67,7 +67,7 @@ template <class T> void check_calls(distributed::Group& g, int64_t n, Device dev
   demand_equal(several[1], std::vector<T>{sum_of_ranks<T>(g.size(), 5)}, "all_reduce of several");
   demand_equal(several[3], sums, "all_reduce of several");
 
-  // Two parts on each rank, as if there were twice as many ranks.
+  // Two parts on each rank, as if there were twice the number of ranks.
   const std::vector<Tensor> parts[] = {{here(elements<T>(2 * g.rank(), n), {n})},
                                        {here(elements<T>(2 * g.rank() + 1, n), {n})}};
   std::vector<T> twice;
@@ -93,7 +93,7 @@ template <class T> void check_calls(distributed::Group& g, int64_t n, Device dev
   }
 }
 
-// That f throws Disagreement with that in its line, on every rank.
+// Throws unless f throws a Disagreement whose message contains `part`. Every rank calls it.
 template <class F> void demand_disagreement(const std::string& part, const F& f) {
   try {
     f();
@@ -105,17 +105,17 @@ template <class F> void demand_disagreement(const std::string& part, const F& f)
   check(false, "nothing was thrown, expected '", part, "'");
 }
 
-// most: numbers that a rank makes of a tensor of all ranks.
+// most: limit on n * ranks, the elements that a rank computes for all ranks' tensors.
 inline void check_group(distributed::Group& g, Device device = kCpu, int64_t most = 500'000) {
   for (const int64_t n : {1, 7, 100, 4'096, 70'001}) {
-    if (n * g.size() > (g.size() > 7 ? 500 : most)) continue;  // each rank makes what all others hold
+    if (n * g.size() > (g.size() > 7 ? 500 : most)) continue;  // each rank computes all other ranks' data
     check_calls<float>(g, n, device);
     check_calls<double>(g, n, device);
     check_calls<bf16>(g, n, device);
     check_calls<int64_t>(g, n, device);
   }
 
-  // Of even and of odd ranks, the last first.
+  // Groups of the even and of the odd ranks, in reverse order.
   distributed::Group half = g.split(g.rank() % 2, -g.rank());
   const int members = (g.size() + 1 - g.rank() % 2) / 2;
   check(half.size() == members && half.rank() == members - 1 - g.rank() / 2, "split: rank ", half.rank(), " of ",
@@ -158,7 +158,7 @@ inline void check_group(distributed::Group& g, Device device = kCpu, int64_t mos
     g.all_reduce(empty({9}, {odd ? DType::bf16 : DType::f32, device}));
   });
   demand_disagreement(rank + " calls broadcast", [&] { g.broadcast(same, odd ? 1 : 0); });
-  g.barrier();  // nobody is left behind
+  g.barrier();  // no rank is still in a call
 }
 
 }  // namespace isonorm::test

@@ -1,4 +1,4 @@
-// Groups of one rank and of threads.
+// Groups with a single rank and groups of threads.
 #include "distributed/threads.h"
 
 #include <memory>
@@ -72,7 +72,7 @@ TEST_CASE("ranks: one that throws, ends early, or stays away ends all, and is na
                     "rank 2: alone");
   CHECK_THROWS_WITH(run_ranks(0, reduce), Contains("0 ranks asked for, expected 1 to 1024"));
 
-  distributed::Ranks two(2);  // work again and again, until one has failed
+  distributed::Ranks two(2);  // run() works repeatedly, until one call has failed
   for (int i = 0; i < 3; ++i) two.run(reduce);
   distributed::Ranks inner(2);
   CHECK_THROWS_WITH(inner.run([&](Group&) { inner.run(reduce); }), Contains("run() is called while they run"));
@@ -128,7 +128,7 @@ TEST_CASE("ranks: a child of fork() has not their threads, and says so") {
   auto ranks = std::make_unique<distributed::Ranks>(2);
   ranks->run(reduce);
   const auto child = [&] {
-    alarm(60);  // so that a child that waits for the threads comes to an end
+    alarm(60);  // ends a child that would wait for the threads forever
     bool refused = false;
     try {
       ranks->run(reduce);

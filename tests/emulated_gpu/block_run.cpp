@@ -1,5 +1,5 @@
-// This file is compiled without race checks: what it shares between fibers is its own business. It tells the race
-// checker which meetings order the threads of a kernel.
+// Compiled without race checks, because fibers share the data of this file without races. It tells the race checker
+// which barriers and warp operations order the threads of a kernel.
 #include "tests/emulated_gpu/block_run.h"
 
 #include <algorithm>
@@ -49,7 +49,8 @@ void BlockRun::run(const Grid& grid, uint3 block, uint64_t seed) {
   idle_.insert(idle_.end(), finished_.begin(), finished_.end());
   finished_.clear();
   if (complaint_.empty()) return;
-  // Fibers that did not end are dropped as they are; what they did before they met others lies before what comes now.
+  // Fibers that have not ended are dropped. Their work before their last barrier or warp operation happens before
+  // what follows.
   for (char& name : barrier_.name) acquire(&name);
   for (auto& w : warps_)
     for (Meeting& m : w)
@@ -74,7 +75,7 @@ void BlockRun::begin_block(uint64_t seed) {
   const uint32_t count = d.x * d.y * d.z;
   threads_.resize(count);
   ready_.clear();
-  // Nothing below may allocate: to the race checker memory belongs to the thread that asked for it.
+  // Nothing below may allocate: the race checker assigns new memory to the thread that allocates it.
   ready_.reserve(2 * count);
   idle_.reserve(made_.size() + 2 * count);
   finished_.reserve(made_.size() + 2 * count);
@@ -83,7 +84,7 @@ void BlockRun::begin_block(uint64_t seed) {
     for (unsigned y = 0; y < d.y; ++y)
       for (unsigned x = 0; x < d.x; ++x, ++number) {
         threads_[number] = {{x, y, z}, number, nullptr, nullptr, {}, false};
-        ready_.push_back(count - 1 - number);  // the last is taken first where the order is ascending
+        ready_.push_back(count - 1 - number);  // the last one is taken first if the order is ascending
       }
   warps_.resize(count / 32);
   for (auto& w : warps_)
@@ -105,7 +106,7 @@ std::string BlockRun::complaint_at_end() const {
   return {};
 }
 
-// "128 threads, the first is 0, wait in __syncthreads at norm.cu:41; 128 have ended"
+// "128 threads, the first is 0, wait in __syncthreads at norm.cu:41; 128 have ended".
 std::string BlockRun::waiting() const {
   struct Group {
     std::string where;
@@ -139,7 +140,7 @@ const Slot* BlockRun::meet(const char* what, unsigned mask, const void* operand,
   }
   const unsigned phase = m.phase & 1;
   std::byte* to = m.slot[phase][lane].bytes;
-  // memcpy() of no constant size would be a call, which the race checker watches.
+  // memcpy() with a variable size would be a function call, which the race checker watches.
   for (size_t i = 0; i < bytes; ++i)
     static_cast<volatile std::byte*>(to)[i] = static_cast<const std::byte*>(operand)[i];
   m.arrived |= 1u << lane;
@@ -202,7 +203,8 @@ BlockRun::Thread* BlockRun::take_next() {
     random_ ^= random_ << 13;
     random_ ^= random_ >> 7;
     random_ ^= random_ << 17;
-    // Drawn each time, warps keep abreast of each other; so in every second block one runs ahead for a while.
+    // With a random choice each time, all warps progress at the same pace. So in every second block one warp runs ahead
+    // for a while.
     if (!bursts_ || random_ % 2048 == 0) k = static_cast<size_t>((random_ >> 32) * ready_.size() >> 32);
   }
   std::swap(ready_[k], ready_.back());

@@ -1,6 +1,7 @@
-// Runs the threads of one block. Each is a fiber of the calling OS thread; it runs until it meets others (a barrier, a
-// shuffle) or ends. Who goes on is drawn by seed, so that what a kernel forgot to wait for is found in wrong numbers. A
-// thread that starts where another ended takes over its fiber: a kernel without barriers is one loop over its threads.
+// Runs the threads of one block. Each is a fiber of the calling OS thread and runs until it reaches a barrier or a warp
+// operation, or ends. A seed determines which thread continues, so that a missing barrier in a kernel shows as wrong
+// results. A thread that starts when another ends reuses its fiber: a kernel without barriers is one loop over its
+// threads.
 #pragma once
 
 #include <array>
@@ -22,10 +23,10 @@ class BlockRun {
 
   // Throws Fault.
   void run(const Grid& grid, uint3 block, uint64_t seed);
-  // What the blocks of a grid did lies before what comes now; among themselves they have no order.
+  // Everything that the blocks of a grid did happens before what follows. The blocks themselves are unordered.
   void finish_grid() { acquire(&end_); }
 
-  // What threads of the block call.
+  // Called by the threads of the block.
   const Slot* meet(const char* what, unsigned mask, const void* operand, size_t bytes, Place place);
   void meet_block(const char* what, Place place);
   [[noreturn]] void fault(const char* what, const std::string& complaint, Place place);
@@ -39,7 +40,7 @@ class BlockRun {
     uint3 index;
     uint32_t number;
     Fiber* fiber;
-    const char* waits_in;  // null: it runs, can run, or has ended
+    const char* waits_in;  // null: running, ready, or ended
     Place place;
     bool ended;
   };
@@ -47,18 +48,19 @@ class BlockRun {
     unsigned mask = 0, arrived = 0, phase = 0;
     const char* what = nullptr;
     Place place;
-    Slot slot[2][32];  // of two meetings in a row: who is slow still reads the first
+    Slot slot[2][32];  // of two consecutive operations: slow lanes still read the first
   };
   struct Barrier {
     unsigned arrived = 0, phase = 0;
     const char* what = nullptr;
     Place place;
-    char name[2] = {};  // for the race checker, of two meetings in a row
+    char name[2] = {};  // for the race checker, of two consecutive barriers
   };
-  // To the race checker a thread that took over another's fiber would be ordered after it. Over blocks fibers are
-  // reused all the same (to make one takes longer than a block): a race between threads of one number is not seen.
+  // The race checker would order a thread after the thread whose fiber it reuses. Across blocks fibers are reused
+  // nevertheless, because making one takes longer than running a block. So races between threads with the same number
+  // in different blocks are not detected.
   static constexpr bool kOwnFibers = kRaceChecks;
-  static constexpr int kMasks = 8;  // of one warp at a time
+  static constexpr int kMasks = 8;  // different masks of one warp at a time
 
   BlockRun() { adopt_thread(host_); }
   ~BlockRun();
@@ -72,7 +74,7 @@ class BlockRun {
   Thread* take_next();
   void make_ready(Thread& t);
   void enter(Thread& t);
-  void wait();  // the current thread stops here, and goes on when it is ready and drawn
+  void wait();  // the current thread stops, and continues when it is ready and selected
   void wait_in(const char* what, Place place);
   Meeting& meeting(uint32_t warp, unsigned mask);
   Fiber* take_fiber();
@@ -89,7 +91,7 @@ class BlockRun {
   bool ordered_ = false, bursts_ = false;
   std::string complaint_;
   Fiber host_;
-  char start_ = 0, end_ = 0;  // names for the race checker
+  char start_ = 0, end_ = 0;  // objects that represent these points to the race checker
   std::vector<Fiber*> idle_, finished_;
   std::vector<std::unique_ptr<Fiber>> made_;
 };

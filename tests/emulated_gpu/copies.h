@@ -1,5 +1,5 @@
-// Copies to shared memory that threads of a block have begun and not waited for (cp.async, tensor_core.h): a ring for
-// each thread.
+// Asynchronous copies to shared memory (cp.async, tensor_core.h) that threads of a block have begun and not yet waited
+// for: one ring for each thread.
 #pragma once
 
 #include <array>
@@ -20,10 +20,10 @@ struct Copy {
 
 class Copies {
  public:
-  static constexpr uint32_t kMost = 128;  // of a thread
+  static constexpr uint32_t kMost = 128;  // per thread
 
   void begin_block() { queues_.fill({}); }
-  bool begin(uint32_t thread, const Copy& copy) {  // false: there are too many
+  bool begin(uint32_t thread, const Copy& copy) {  // false if there are too many
     Queue& q = queues_[thread];
     if (q.begun - q.done == kMost) return false;
     Copy& to = at(thread, q.begun++);
@@ -32,7 +32,8 @@ class Copies {
     return true;
   }
   void commit(uint32_t thread) { ++queues_[thread].groups; }
-  // Takes the oldest copy that must be done before a thread that leaves so many groups goes on; false: there is none.
+  // Takes the oldest copy that must finish before a thread that allows `groups_left` pending groups continues. False if
+  // there is none.
   bool take(uint32_t thread, uint32_t groups_left, Copy& copy) {
     Queue& q = queues_[thread];
     if (q.done == q.begun || at(thread, q.done).group + groups_left >= q.groups) return false;
@@ -46,7 +47,7 @@ class Copies {
 
  private:
   struct Queue {
-    uint32_t begun = 0, done = 0, groups = 0;  // numbers since the block began
+    uint32_t begun = 0, done = 0, groups = 0;  // counted since the block began
   };
   Copy& at(uint32_t thread, uint32_t k) { return ring_[size_t{thread} * kMost + k % kMost]; }
 

@@ -1,6 +1,6 @@
-// CUDA C++ as the kernels of gpu/ use it, for a host compiler: indices are variables of the OS thread, and whatever
-// threads wait in goes to the runner of their block (block_run.h). Every primitive knows the line that called it, which
-// is how reports name it and how threads at two different ones are found.
+// CUDA C++ for a host compiler, as far as the kernels of gpu/ use it. Indices are variables of the OS thread; barriers
+// and warp operations call the runner of the block (block_run.h). Every primitive knows the source line of its call,
+// for error reports and to detect threads that meet at different lines.
 #pragma once
 
 #include <atomic>
@@ -34,26 +34,26 @@ inline constinit thread_local dim3 blockDim{}, gridDim{};
 
 namespace emulated {
 
-// A line of a source: that of the call where it is a default argument.
+// A source line; as a default argument, the line of the call.
 struct Place {
   const char* file = "";
   int line = 0;
   static constexpr Place here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
 };
 
-// Bytes of an operand of a warp primitive, one slot for each lane.
+// Bytes of an operand of a warp operation, one slot per lane.
 struct Slot {
   alignas(32) std::byte bytes[32];
 };
 
-// All lanes of `mask` meet; returns what each of them handed in.
+// Waits for all lanes of `mask`. Returns every lane's operand.
 const Slot* meet(const char* what, unsigned mask, const void* operand, size_t bytes, Place place);
-// All threads of the block meet.
+// Waits for all threads of the block.
 void meet_block(const char* what, Place place);
 int lane_id();
 // Ends the kernel with "kernel, block (0, 0, 0): what at file:line in thread 3: complaint".
 [[noreturn]] void fault(const char* what, const char* complaint, Place place);
-void* shared_bytes(const void* tag, size_t bytes, size_t alignment);  // the same for one tag in a block
+void* shared_bytes(const void* tag, size_t bytes, size_t alignment);  // the same memory for the same tag in a block
 void* dynamic_bytes();
 
 template <class T> T taken(const Slot* slots, int lane) {
@@ -87,7 +87,7 @@ T __shfl_xor_sync(unsigned mask, T v, int by, int width = 32, emulated::Place pl
   return emulated::taken<T>(slots, source);
 }
 
-// Blocks may run on several OS threads, so these are atomic there too.
+// Blocks may run on several OS threads, so atomics are real atomics.
 template <class T> T atomicAdd(T* p, std::type_identity_t<T> v) {
   return std::atomic_ref<T>(*p).fetch_add(v, std::memory_order_relaxed);
 }

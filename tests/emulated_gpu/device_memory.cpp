@@ -22,21 +22,21 @@ namespace {
 
 constexpr size_t kGap = 256, kPage = 4096, kLarge = size_t{1} << 20;
 
-// Addresses of a device: in a dry run, which touches none of them, for more than any device has.
+// Address space of a device. In a dry run, which accesses no memory, more than any device has.
 size_t reserved() { return size_t{runtime_settings().dry ? 256u : 64u} << 30; }
 
-int exposed = -1;  // a device
+int exposed = -1;  // the device whose memory is accessible
 const char* volatile running_kernel = nullptr;
 
 void say(const char* s) { (void)!write(STDERR_FILENO, s, std::strlen(s)); }
 
 struct Block {
-  size_t bytes, whole;  // whole: with what lies behind it
+  size_t bytes, whole;  // whole: including the guard bytes after it
 };
 
 struct Memory {
   std::byte *kernels, *copies;  // the two mappings
-  size_t span = kGap;           // of addresses that were used so far; guard bytes come before the first block
+  size_t span = kGap;           // addresses used so far; guard bytes come before the first block
   size_t in_use = 0;
   std::map<std::byte*, Block> living, leaving;
   std::multimap<size_t, std::byte*> free;
@@ -45,7 +45,7 @@ struct Memory {
     map();
     std::memset(copies, 0xff, kGap);
   }
-  // Zeros, at the addresses that there are already, if there are.
+  // Maps memory filled with zeros, at the existing addresses if there are any.
   void map() {
     const int file = memfd_create("emulated device memory", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, static_cast<off_t>(reserved())) != 0) std::abort();
@@ -58,7 +58,7 @@ struct Memory {
     copies = mapped(copies, PROT_READ | PROT_WRITE);
     close(file);
   }
-  // In a child of fork(): memory of its own, with what the parent's holds.
+  // In a child of fork(): maps separate memory and copies the parent's contents.
   void separate() {
     std::vector<std::pair<std::byte*, std::vector<std::byte>>> kept;
     for (const auto* blocks : {&living, &leaving})
@@ -75,7 +75,7 @@ struct Memory {
     const auto at = reinterpret_cast<uintptr_t>(p), begin = reinterpret_cast<uintptr_t>(kernels);
     return at >= begin && at - begin < reserved();
   }
-  // The pages of the block that holds p; of what was used so far where p is null; none beyond that.
+  // The pages of the block that contains p; if p is null, all pages used so far. Empty beyond them.
   std::span<std::byte> pages(const void* p) const {
     if (!p) return {kernels, (span + kPage - 1) / kPage * kPage};
     auto* at = const_cast<std::byte*>(static_cast<const std::byte*>(p));
@@ -87,10 +87,10 @@ struct Memory {
       return {kernels + from, to - from};
     }
     const size_t page =
-        static_cast<size_t>(at - kernels) / kPage * kPage;  // released blocks are watched by their bytes
+        static_cast<size_t>(at - kernels) / kPage * kPage;  // released blocks are checked by their bytes
     return page < span ? std::span(kernels + page, kPage) : std::span<std::byte>();
   }
-  bool ones(std::byte* begin, size_t bytes) const {  // of a mapping for copies
+  bool ones(std::byte* begin, size_t bytes) const {  // in the mapping for copies
     static const std::vector<std::byte> all(kPage, std::byte{0xff});
     for (size_t i = 0; i < bytes; i += kPage)
       if (std::memcmp(begin + i, all.data(), std::min(kPage, bytes - i)) != 0) return false;
@@ -115,15 +115,15 @@ Memory& memory(int device) {
   return *m;
 }
 
-// What kernels of the exposed device may touch now: block by block, since to change the rights of all memory takes the
-// system far longer than a small kernel.
+// Memory that kernels of the exposed device may access now. It grows block by block, since changing the protection of
+// all memory takes far longer than a small kernel.
 std::vector<std::span<std::byte>>& shown() {
   static std::vector<std::span<std::byte>>& all = *new std::vector<std::span<std::byte>>;
   return all;
 }
-std::atomic_flag showing = ATOMIC_FLAG_INIT;  // several threads of the system may run one kernel
+std::atomic_flag showing = ATOMIC_FLAG_INIT;  // several OS threads may run one kernel
 
-// False where p lies beyond what was used so far.
+// False if p lies beyond the addresses used so far.
 bool expose(int device, const void* p) {
   while (showing.test_and_set(std::memory_order_acquire)) {
   }
@@ -141,8 +141,8 @@ void conceal() {
   shown().clear();
 }
 
-// A kernel's first access to a block lets it in. What else is touched: one line about who it was; then the access is made
-// again and ends the process.
+// The first access of a kernel to a block makes the block accessible. For any other access it prints one line that
+// names the culprit. The access is then repeated and ends the process.
 void on_access(int, siginfo_t* info, void*) {
   const int device = device_of(info->si_addr);
   if (device >= 0 && device == exposed && expose(device, info->si_addr)) return;
@@ -218,7 +218,7 @@ void reclaim(int device) {
     std::byte* at = m.copy_address(p);
     if (b.whole < kLarge) {
       std::memset(at, 0xff, b.whole);
-    } else {  // whole pages go back to the system
+    } else {  // returns whole pages to the system
       const size_t skip = -reinterpret_cast<uintptr_t>(at) & (kPage - 1);
       madvise(at + skip, (b.whole - skip) & -kPage, MADV_REMOVE);
     }
@@ -275,7 +275,7 @@ Exposure::Exposure(int device, const char* kernel) : outer_(exposed), outer_kern
   conceal();
   exposed = device;
   if (kAddressChecks || kRaceChecks)
-    expose(device, nullptr);  // at once: they take the signal themselves
+    expose(device, nullptr);  // all at once: sanitizers handle SIGSEGV themselves
   else
     watch_accesses();
 }

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kStack = 256 << 10, kPage = 4096;
 
 #ifdef __x86_64__
-// Saves what a function call must preserve, changes the stack, takes the same back from the other one.
+// Saves the registers that a function call must preserve, switches the stack, and restores the other fiber's registers.
 asm(R"(
 .text
 .type isonorm_gpu_switch, @function
@@ -49,7 +49,7 @@ void allocate_stack(Fiber& f, size_t number) {
   if (p == MAP_FAILED) std::abort();
   mprotect(p, kPage, PROT_NONE);
   f.stack = static_cast<std::byte*>(p) + kPage;
-  // Tops of stacks at the same place of a page would share a few sets of the first cache.
+  // Stack tops at the same offset in a page would share a few sets of the first-level cache.
   f.bytes = kStack - number % 16 * 256;
 }
 
@@ -64,7 +64,7 @@ void release_stack(Fiber& f) {
 void prepare(Fiber& f, void (*entry)()) {
   show(f.stack, f.bytes);
 #ifdef __x86_64__
-  // From the top: nothing to return to, entry, six registers.
+  // From the top: a null return address, the entry, six registers.
   void** top = reinterpret_cast<void**>(f.stack + f.bytes);
   top[-1] = nullptr;
   top[-2] = reinterpret_cast<void*>(entry);

@@ -1,4 +1,4 @@
-// A second stack for the calling OS thread to run on. Switching is a dozen instructions of our own on x86-64, ucontext
+// A second stack for the calling OS thread. Switching takes a dozen instructions of our own on x86-64, and ucontext
 // elsewhere (which makes a system call each time).
 #pragma once
 
@@ -12,25 +12,25 @@ namespace isonorm::gpu::emulated {
 
 struct Fiber {
 #ifdef __x86_64__
-  void* at = nullptr;  // where it stopped
+  void* at = nullptr;  // its stack pointer while it does not run
 #else
   ucontext_t context;
 #endif
-  std::byte* stack = nullptr;  // null: the stack that the OS thread was born with
+  std::byte* stack = nullptr;  // null: the OS thread's original stack
   size_t bytes = 0;
-  void* address_checks = nullptr;  // what the sanitizers keep for it
+  void* address_checks = nullptr;  // data of the sanitizers
   void* race_checks = nullptr;
 };
 
-// Makes `fiber` begin with entry(), which never returns, when it is switched to. Whatever it was doing is dropped.
+// The next switch to `fiber` begins entry(), which never returns. The fiber's earlier work is discarded.
 void prepare(Fiber& fiber, void (*entry)());
 void switch_to(Fiber& from, Fiber& to);
 
-// Stacks with a page without access below each. number: of this stack among the thread's.
+// A stack with an inaccessible page below it. number: of this stack among the thread's stacks.
 void allocate_stack(Fiber& fiber, size_t number);
 void release_stack(Fiber& fiber);
-void adopt_thread(Fiber& host);            // the calling OS thread's own stack
-void begin_on_fiber();                     // the first thing an entry calls
-void renew_for_race_checks(Fiber& fiber);  // to the race checker a new thread from here on
+void adopt_thread(Fiber& host);            // uses the OS thread's original stack
+void begin_on_fiber();                     // must be called first in an entry
+void renew_for_race_checks(Fiber& fiber);  // from now on a new thread for the race checker
 
 }  // namespace isonorm::gpu::emulated

@@ -24,7 +24,7 @@ cudaError_t lost = cudaSuccess;
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local int device = 0;
 
-std::map<const std::byte*, size_t>& pinned() {  // begin and bytes
+std::map<const std::byte*, size_t>& pinned() {  // begin and size in bytes
   static auto& blocks = *new std::map<const std::byte*, size_t>;
   return blocks;
 }
@@ -36,7 +36,7 @@ bool is_pinned(const void* p, size_t n) {
   return static_cast<size_t>(at - b->first) + n <= b->second;
 }
 
-// Where a copy of n bytes finds what the caller calls p. Throws Fault where it may not look there.
+// The address at which a copy of n bytes accesses p. Throws Fault if the copy may not access it.
 std::byte* found(const char* function, const void* p, size_t n, bool on_device) {
   if ((device_of(p) >= 0) != on_device)
     throw Fault(std::string(function) + ": the direction does not fit: an address is the " +
@@ -167,8 +167,8 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
   *p = allocate_device(device, bytes);
   return *p ? cudaSuccess : noted(cudaErrorMemoryAllocation);
 }
-// CUDA waits for the device here. This does not, so that a missing wait stays one; the block stays as long as work
-// does.
+// CUDA waits for the device here. The emulation does not, so that a missing wait is detected; the block stays until its
+// work is done.
 cudaError_t cudaFree(void* p) {
   if (!p) return cudaSuccess;
   const Guard guard(lock());
@@ -191,7 +191,7 @@ cudaError_t cudaFreeHost(void* p) {
   if (!p) return cudaSuccess;
   const Guard guard(lock());
   if (const cudaError_t e = injected(__func__)) return e;
-  for (int d = 0; d < runtime_settings().devices; ++d) drain_device(d);  // CUDA waits here, too
+  for (int d = 0; d < runtime_settings().devices; ++d) drain_device(d);  // like CUDA
   if (pinned().erase(static_cast<std::byte*>(p)) == 0) return noted(cudaErrorInvalidValue);
   std::free(p);
   return cudaSuccess;
@@ -201,7 +201,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, cudaMemcpyKind
   if (const cudaError_t e = injected(__func__)) return e;
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  if (kind == cudaMemcpyDefault) return noted(cudaErrorInvalidValue);  // say which
+  if (kind == cudaMemcpyDefault) return noted(cudaErrorInvalidValue);  // the direction must be explicit
   if (n == 0) return cudaSuccess;
   std::byte* out = found(__func__, to, n, to_device);
   const std::byte* in = found(__func__, from, n, from_device);

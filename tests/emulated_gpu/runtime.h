@@ -1,7 +1,7 @@
-// The part of CUDA's runtime that gpu/ uses, on the host. A stream is a list of work that has not been done: it is done
-// when somebody waits for it, so that a result that is read too early is seen to be missing. Device memory is
-// device_memory.h's. Misuse that CUDA need not notice (a copy beyond a block, host memory that is not pinned, what a
-// kernel does wrong) throws Fault, from the call or from whoever waits.
+// The part of CUDA's runtime that gpu/ uses, on the host. A stream is a list of pending work, which runs when somebody
+// waits for it. So a result that is read too early is detectably missing. device_memory.h has the device memory. Misuse
+// that CUDA may not notice (copies beyond a block, host memory that is not pinned, faults of a kernel) throws Fault,
+// from the call or from the wait.
 #pragma once
 
 #include <cstddef>
@@ -51,35 +51,36 @@ struct Stream;
 struct Event;
 struct Graph;
 
-// When work is done: where it is waited for; where it is given; or, by the schedule's seed, at any time between.
+// When work runs: when somebody waits for it; at once; or at any time between, chosen by the schedule's seed.
 enum class Pace { lazy, at_once, drawn };
 
 struct RuntimeSettings {
   Pace pace = Pace::lazy;
   int devices = 2;
-  size_t memory = size_t{16} << 30;  // of each
-  // Launches and copies are taken and not done, so that a program is as fast as its calls: device memory is addresses
-  // alone, and what is read of it is all ones. To be set before anything is asked of a device.
+  size_t memory = size_t{16} << 30;  // per device
+  // Launches and copies are accepted but not run, to time a program's calls. Device memory is only addresses, and
+  // everything read from it is all ones. Set this before the first use of a device.
   bool dry = false;
-  int multiprocessors = 3;  // odd and small: grids that follow it do not fit shapes by chance
-  // Whether cuBLASLt and cuDNN are there, as stand-ins (libraries/); at first where ISONORM_GPU_LIBRARIES is "emulated".
+  int multiprocessors = 3;  // odd and small, so that grids that depend on it do not fit shapes by chance
+  // If true, cuBLASLt and cuDNN exist, emulated (libraries/). Initially true if ISONORM_GPU_LIBRARIES is
+  // "emulated".
   bool libraries = false;
 };
 RuntimeSettings& runtime_settings();
 
-// A call of the runtime's function of this name fails so, after `passes` that do not.
+// Makes calls of this runtime function fail with `error`: the first call after `passes` successful ones.
 void fail_next(const char* function, cudaError_t error, int passes = 0);
-// From now on every call gives this error, as after a kernel that failed, and what was given before is not done any more;
-// cudaSuccess ends it.
+// From now on every call returns this error, as after a failed kernel, and pending work does not run any more.
+// cudaSuccess ends this.
 void lose_device(cudaError_t error);
 
-// Work that is not done yet, of all streams.
+// Number of pending pieces of work in all streams.
 int64_t pending_work();
 
-// What launch() gives a stream: a grid whose threads call `thread`. Fails as cudaLaunchKernel does.
+// Used by launch(): puts a grid whose threads call `thread` into the stream. Fails like cudaLaunchKernel.
 cudaError_t launch_kernel(Stream* stream, const char* name, dim3 blocks, dim3 threads, size_t dynamic,
                           std::function<void()> thread);
-// Throws Fault unless a kernel in this stream may use the address: of its device, or pinned; or null.
+// Throws Fault unless a kernel in this stream may use the address: memory of its device, pinned memory, or null.
 void check_argument(Stream* stream, const char* kernel, const void* p);
 
 }  // namespace emulated

@@ -1,6 +1,6 @@
-// What the emulation tells AddressSanitizer (which bytes nobody may touch) and ThreadSanitizer (which meetings order
-// the threads of a kernel). Without them all of it is nothing. ISONORM_RACE_CHECKS: the kernels are compiled with
-// -fsanitize=thread; the emulation's own sources are not, so __SANITIZE_THREAD__ does not say it.
+// Tells AddressSanitizer which bytes are inaccessible, and ThreadSanitizer which barriers and warp operations order the
+// threads of a kernel. Without sanitizers these functions do nothing. ISONORM_RACE_CHECKS: the kernels are compiled
+// with -fsanitize=thread, but not the emulation's own sources, so __SANITIZE_THREAD__ cannot be used.
 #pragma once
 
 #include <cstddef>

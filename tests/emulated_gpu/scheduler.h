@@ -1,4 +1,5 @@
-// Runs grids of emulated threads: block after block (block_run.h), in an order by seed, on one OS thread or several.
+// Runs grids of emulated threads: block after block (block_run.h), in an order chosen by a seed, on one or more OS
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace isonorm::gpu::emulated {
 
-// What a kernel did that no kernel may do. Says where, and what the other threads are waiting for.
+// A forbidden action of a kernel. The message has its place and the barriers at which other threads wait.
 struct Fault : std::runtime_error {
   using runtime_error::runtime_error;
 };
@@ -16,7 +17,7 @@ struct Fault : std::runtime_error {
 struct Grid {
   const char* name;
   dim3 blocks, threads;
-  size_t dynamic;                    // bytes of shared memory
+  size_t dynamic;                    // bytes of dynamic shared memory
   void (*thread_main)(const void*);  // one thread
   const void* closure;
 };
@@ -25,11 +26,11 @@ struct Schedule {
   uint64_t seed = 1;  // 0: threads and blocks in ascending order
   int os_threads = 1;
 };
-Schedule& schedule();  // of grids that begin from now on
+Schedule& schedule();  // for grids that begin from now on
 
-// Throws Fault, also where the grid is one that no device takes.
+// Throws Fault, also if no device accepts the grid.
 void run(const Grid& grid);
-// What no device takes, in words; null where it does.
+// The reason why no device accepts the grid; null if devices do.
 const char* refusal_of(dim3 blocks, dim3 threads, size_t dynamic);
 
 }  // namespace isonorm::gpu::emulated

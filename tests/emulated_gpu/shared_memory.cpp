@@ -16,7 +16,7 @@ SharedMemory::SharedMemory() {
   void* p = mmap(nullptr, kRooms * kRoom, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) std::abort();
   rooms_ = room_ = static_cast<std::byte*>(p);
-  regions_.reserve(8);  // a region is declared by a thread of a block, and to the race checker memory would be its own
+  regions_.reserve(8);  // for the race checker, no thread of a block may allocate
 }
 
 SharedMemory::~SharedMemory() {

@@ -1,5 +1,5 @@
-// Shared memory of the block that runs: regions of all ones (NaN in every format, -1 as an integer), each with bytes
-// behind it that nobody may touch.
+// Shared memory of the running block: regions filled with ones (NaN in every format, -1 as an integer), each followed
+// by bytes that must not be accessed.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace isonorm::gpu::emulated {
 
 class SharedMemory {
  public:
-  static constexpr size_t kMost = 227 << 10, kStaticMost = 48 << 10;  // bytes of a block
+  static constexpr size_t kMost = 227 << 10, kStaticMost = 48 << 10;  // bytes per block
 
   SharedMemory();
   ~SharedMemory();
@@ -20,15 +20,16 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
 
   void begin_block(size_t dynamic);
-  // The struct of this tag; null where static regions pass 48 KiB, or with the dynamic one what a block may have.
+  // The region of this tag. Null if static regions exceed 48 KiB, or together with the dynamic region a block's limit.
   void* region(const void* tag, size_t bytes, size_t alignment);
   void* dynamic() const { return room_ + kDynamic; }
   bool holds(const void* p, size_t bytes) const;
-  // Whether all bytes outside of the regions are as they were. AddressSanitizer knows better: true then.
+  // True if all bytes outside of the regions are unchanged. With AddressSanitizer, which detects this itself, always
+  // true.
   bool intact() const;
 
-  // To the race checker blocks that use the same bytes would race: each of kRooms has its own. True where the next
-  // block is the first to use a room again, which all blocks before it must then have left.
+  // The race checker would report blocks that use the same bytes, so each of kRooms blocks has its own. True if the
+  // next block is the first to reuse a room; all blocks before it must then have ended.
   bool comes_round() const { return kRooms > 1 && (blocks_ + 1) % kRooms == 0; }
 
  private:
@@ -42,11 +43,11 @@ class SharedMemory {
   bool ones(size_t begin, size_t end) const;
 
   std::byte *rooms_, *room_;
-  size_t blocks_ = 0, used_ = 0, fixed_ = 0, dynamic_ = 0;  // used_: with gaps, fixed_: without
+  size_t blocks_ = 0, used_ = 0, fixed_ = 0, dynamic_ = 0;  // used_: including gaps; fixed_: without
   std::vector<Region> regions_;
 };
 
-// memset() that no sanitizer sees as a write of the thread that calls it.
+// memset() that the sanitizers do not see as a write of the calling thread.
 void set_ones(std::byte* p, size_t bytes);
 
 }  // namespace isonorm::gpu::emulated

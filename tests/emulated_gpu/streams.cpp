@@ -17,7 +17,7 @@ std::vector<Stream*>& streams() {
   static std::vector<Stream*>& all = *new std::vector<Stream*>;
   return all;
 }
-thread_local std::vector<Stream*> captures;  // that this thread began
+thread_local std::vector<Stream*> captures;  // begun by this thread
 thread_local cudaStreamCaptureMode mode_of_thread = cudaStreamCaptureModeGlobal;
 
 bool idle(int device) {
@@ -33,7 +33,7 @@ uint64_t draw() {  // splitmix64 (Steele, Lea and Flood, "Fast splittable pseudo
   return z ^ (z >> 31);
 }
 
-// Some work of some stream.
+// Does a random amount of work of a random stream.
 void drain_some() {
   Stream& s = *streams()[draw() % streams().size()];
   drain(s, std::min(s.given, s.done + draw() % 4));
@@ -57,14 +57,14 @@ bool spoils_capture() {
 
 namespace {
 
-// The capture of this number, where it is under way.
+// The capture with this number if it is still active, else null.
 Graph* under_way(uint64_t number) {
   for (const Stream* s : streams())
     if (s->capture && s->capture->number == number) return s->capture;
   return nullptr;
 }
 
-// A captured event marks no work that is done: who asks about it spoils its capture, where that is not over.
+// A captured event marks no finished work. Querying it invalidates its capture, if that is still active.
 cudaError_t refuse_captured(const Event& e) {
   if (Graph* g = under_way(e.capture)) g->invalid = true;
   return noted(cudaErrorCapturedEvent);
@@ -97,7 +97,8 @@ cudaError_t enqueue(Stream& s, Work work) {
 
 namespace {
 
-// Whether its next work can be done. A stream that waits for another one is asked by that in its turn: then it stands where it is.
+// True if the stream's next work can be done. A stream that waits for another one may be asked by that one in turn;
+// then it does not proceed.
 bool ready(Stream& s) {
   if (!s.todo.front().ready) return true;
   struct Asked {
@@ -107,7 +108,7 @@ bool ready(Stream& s) {
   return s.todo.front().ready();
 }
 
-// What a program waits for without a limit of its own has to come.
+// Waits of the program that have no time limit must succeed.
 void drain_all(const char* function, Stream& s, uint64_t until) {
   drain(s, until);
   if (s.done < until) throw Fault(std::string(function) + " waits for work that is done when all ranks have come");
@@ -201,7 +202,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned) {
   const Guard guard(lock());
   if (const cudaError_t failed = injected(__func__)) return failed;
   Stream& s = of(stream);
-  if (e->capture) {  // work of one graph is done in the order in which it was given: only who takes part is noted
+  if (e->capture) {  // a graph runs its work in the order of the calls: records only the participating streams
     Graph* const graph = under_way(e->capture);
     if (!graph) return refuse_captured(*e);
     if (s.capture && s.capture != graph) return noted(cudaErrorStreamCaptureUnsupported);
@@ -240,7 +241,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream) {
   e->capture = s.capture ? s.capture->number : 0;
   if (s.capture) return cudaSuccess;
   e->after = s.given + 1;
-  e->time = std::make_shared<Clock::time_point>();  // the work's own, which may be done when the event is no more
+  e->time = std::make_shared<Clock::time_point>();  // shared with the work, which may run after the event is destroyed
   return enqueue(s, {[time = e->time] { *time = Clock::now(); }});
 }
 cudaError_t cudaEventQuery(cudaEvent_t e) {

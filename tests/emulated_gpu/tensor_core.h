@@ -1,6 +1,6 @@
-// The twins of gpu/tensor_core.cuh. Lanes hand in what they hold and take from the others what the documented layout of
-// fragments says. A copy fills its place with ones (NaN) when it begins and is done when it is waited for: both a
-// reader that did not wait and a late reader of what was there before see NaN.
+// Host versions of gpu/tensor_core.cuh. Lanes exchange their operands and pick elements by the documented layout of
+// fragments. A copy fills its destination with ones (NaN) when it begins and is done when it is waited for. So both a
+// reader that did not wait and a late reader of the old contents see NaN.
 #pragma once
 
 #include "core/dtype.h"
@@ -15,11 +15,11 @@ struct Quad {
 
 namespace emulated {
 
-// Of the calling thread, in block_run.cpp.
+// These act for the calling thread. Defined in block_run.cpp.
 bool is_shared(const void* p, size_t bytes);
 void begin_copy(const Copy& copy);
 void commit_copies();
-bool take_copy(uint32_t groups_left, Copy& copy);  // the oldest that must be done; false: none
+bool take_copy(uint32_t groups_left, Copy& copy);  // takes the oldest copy that must be done; false: none
 
 inline void check_row(const char* what, const void* p, Place place) {
   if (reinterpret_cast<uintptr_t>(p) % 16) fault(what, "the address is not a multiple of 16", place);

@@ -1,4 +1,4 @@
-// CUDA's words before declarations, which mean nothing to a host compiler: the only macros of gpu/.
+// CUDA's keywords, which mean nothing to a host compiler: the only macros of gpu/.
 #pragma once
 
 #define __global__

@@ -1,4 +1,4 @@
-// The audit against what theory says about a small model, and that it can find fault.
+// The audit compared with theory for a small model, and its detection of faults.
 #include "equivalence/compare/audit.h"
 
 #include "tests/equivalence/room.h"
@@ -23,7 +23,7 @@ const AuditResult::Row& row(const AuditResult& r, const std::string& name) {
 
 using Rows = std::vector<std::vector<double>>;
 
-// By elimination with full pivoting; what is 1e-9 of the largest entry is 0.
+// Rank by elimination with full pivoting. Entries below 1e-9 of the largest count as 0.
 int64_t rank(Rows rows) {
   double largest = 0;
   for (int64_t found = 0;; ++found) {
@@ -50,10 +50,11 @@ TEST_CASE("audit: invisible directions are counted and measured") {
   INFO(to_text(document_of(r), false));
   CHECK(r.as_expected);
   CHECK(row(r, "blocks.1.attn.qkv.bias").directions == 16);
-  CHECK(row(r, "head.weight").directions == 13 + 16 - 1);  // rows' means, and what softmax does not see
-  CHECK(row(r, "blocks.0.attn.qkv.weight").gradient > 0);  // rounding, hence measured
+  CHECK(row(r, "head.weight").directions == 13 + 16 - 1);  // the means of rows, and the shift that softmax ignores
+  CHECK(row(r, "blocks.0.attn.qkv.weight").gradient > 0);  // rounding errors: so it was measured
   CHECK(row(r, "blocks.0.attn.qkv.weight").gradient < 1e-12);
-  // Writers: tables 13 + 8, per block proj 16 + 1 and fc2 32 + 1. Readers: qkv 48, fc1 32, head 13. Key biases 16. Head's shift 15 + 1.
+  // Writers: tables 13 + 8, per block proj 16 + 1 and fc2 32 + 1. Readers: qkv 48, fc1 32, head 13. Key biases 16. The
+  // head's shift 15 + 1.
   CHECK(r.directions() == 13 + 8 + 2 * (17 + 33) + 2 * (48 + 32) + 13 + 2 * 16 + 16);
 }
 
@@ -75,7 +76,7 @@ TEST_CASE("audit: as many directions as the gradients of many batches leave out"
         gradients[p.name].push_back(p.tensor.grad().to_vector<double>());
     }
     for (auto& [name, rows] : gradients) {
-      if (name.find("qkv") != std::string::npos) continue;  // behind the values is a matrix, whose kernel is no mean
+      if (name.find("qkv") != std::string::npos) continue;  // another matrix follows the values
       INFO(connection.name << " " << name);
       CHECK(row(r, name).numbers - row(r, name).directions == rank(rows));
     }
@@ -101,7 +102,7 @@ TEST_CASE("audit: bf16 drifts, zero-row-sum readers make its error of second ord
 TEST_CASE("audit: behind a learned gain readers have no invisible direction; weights must fit") {
   const AuditResult r = audit(small(true));
   CHECK(r.as_expected);
-  CHECK(row(r, "head.weight").directions == 16);  // which softmax does not see
+  CHECK(row(r, "head.weight").directions == 16);  // the shift that softmax ignores
   TensorMap wrong;
   wrong.add("token.weight", empty({13, 16}));
   CHECK_THROWS_WITH(audit(small(), wrong), Contains("missing"));
@@ -115,7 +116,7 @@ TEST_CASE("audit: a gradient where none should be is told") {
   const reports::Document d = document_of(r);
   CHECK_THAT(closing(d), StartsWith("Not as theory says: token.weight has a gradient of 1.0e-03"));
   CHECK(d.tables[0].rows.size() == r.rows.size());
-  for (size_t i = 0; i < r.rows.size(); ++i) {  // each number in its column
+  for (size_t i = 0; i < r.rows.size(); ++i) {  // each number is in its column
     const auto& row = d.tables[0].rows[i];
     if (r.rows[i].directions == 0) continue;
     CHECK(*row[4].value == r.rows[i].directions);
@@ -135,7 +136,7 @@ TEST_CASE("audit: every switch of the Transformer, and a tied table") {
   CHECK(plain.as_expected);
   CHECK(plain.rows.front().name == "token.weight");
   CHECK(plain.rows.front().directions == 5);
-  CHECK_THROWS_WITH(run({.affine = true}, true), Contains("behind a norm with a gain"));  // it has no mapped form
+  CHECK_THROWS_WITH(run({.affine = true}, true), Contains("behind a norm with a gain"));  // so there is no mapped form
   const nn::TransformerOptions switches{.head_width = 4,
                                         .mlp_width = 20,
                                         .activation = nn::Activation::swiglu,

@@ -1,4 +1,4 @@
-// Files of other programs, by a description of what reads and writes the stream.
+// Files of other programs, with a description of the writers and readers of the stream.
 #include "equivalence/verify/stream_check.h"
 #include "streams/placement.h"
 #include "tests/equivalence/model_files.h"
@@ -79,7 +79,8 @@ TEST_CASE("convert by description: compressed streams, and lengths that are the 
   const auto parsed = [&](const std::string& rest, Form form, const TensorMap& s) {
     return streams::placement_in(streams::Layout::from_json(spec(rest)), s, form);
   };
-  // The bias of a reader is known by its reader, listed or not; an axis of d - 1 is no stream where d are stored.
+  // A reader's bias follows from its reader, whether or not the description lists it. When d numbers are stored, an
+  // axis of d - 1 is not the stream's.
   const Conversion c =
       convert(state, parsed(R"("others": ["inner", "out.bias"])", Form::layer_norm, state), Form::crms_norm);
   CHECK(c.state.at("out.bias").shape() == Dims{6});
@@ -87,7 +88,7 @@ TEST_CASE("convert by description: compressed streams, and lengths that are the 
                     Contains("'inner' of shape [4, 5] has an axis of the stream's width 5"));
   const streams::Placement said = parsed(R"("not_on_stream": ["inner"])", Form::crms_norm, c.state);
   CHECK_NOTHROW(convert(c.state, said, Form::rms_norm));
-  // By another description the reader has another bias, and this one is nothing to the stream.
+  // With another description the reader has no bias, so out.bias is unrelated to the stream.
   std::string other = spec(R"("not_on_stream": ["inner", "out.bias"])");
   other.insert(other.find("}}"), R"(, "bias": "none")");
   const streams::Placement without = streams::placement_in(streams::Layout::from_json(other), state, Form::layer_norm);

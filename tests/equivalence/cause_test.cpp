@@ -1,4 +1,4 @@
-// What is said of a difference where the first model is plain, on no stream, as a user brings it.
+// The explanation of a difference if the first model is a user's plain model, on no stream.
 #include "equivalence/compare/compare.h"
 
 #include "tests/equivalence/small_net.h"
@@ -33,7 +33,7 @@ struct Net : nn::Module {
   }
 };
 
-// What is said of the plain model and the one on a stream, result or error.
+// The message, or the error, of a comparison of the plain model with a model on a stream.
 std::string said(Fault fault, Form form) {
   Net plain(fault, Form::none), other(fault, form);
   try {

@@ -1,4 +1,4 @@
-// The certificate: what its table of architectures claims, that a forged part makes it fail, and what it writes.
+// The certificate: the properties of its architectures, forged parts that must make it fail, and its documents.
 #include "equivalence/certificate/certificate.h"
 
 #include <bit>
@@ -22,14 +22,14 @@ CertificateOptions reduced() {
           .threads = 2};
 }
 
-// Made once: the tests only change copies.
+// Made only once: the tests change copies.
 const CertificateResult& certificate() {
   static const CertificateResult result = certify(reduced());
   return result;
 }
 
-// What an architecture is, respect by respect: {"width", "odd"}. The output of a ViT has nothing to do with that of a
-// GPT: each has one of these two.
+// The features of an architecture by category, such as {"width", "odd"}. GPTs and ViTs have different categories for
+// their output.
 std::map<std::string, std::string> features(const Architecture& a) {
   const bool gpt = a.model == &kGpt, power = std::has_single_bit(static_cast<uint64_t>(a.width));
   return {{"model", a.model->title},
@@ -45,7 +45,7 @@ std::map<std::string, std::string> features(const Architecture& a) {
           {"norms", a.affine ? "affine" : "plain"}};
 }
 
-// In how many respects that both have the two differ.
+// Number of categories, among those that both have, in which the two differ.
 int distance(const Architecture& a, const Architecture& b) {
   int differ = 0;
   const auto of_b = features(b);
@@ -53,7 +53,7 @@ int distance(const Architecture& a, const Architecture& b) {
   return differ;
 }
 
-// What changes a certificate that holds, and what the changed one says, which fails.
+// A change of a valid certificate, and a part of the message with which the changed one must fail.
 using Forgery = std::pair<std::function<void(CertificateResult&)>, std::string>;
 
 void check_fails(const std::vector<Forgery>& forgeries) {
@@ -66,7 +66,7 @@ void check_fails(const std::vector<Forgery>& forgeries) {
   }
 }
 
-// One deviation of the weights of a form, or another one's.
+// Changes one deviation of one run; by default a deviation of the weights.
 auto deviates(std::vector<Trajectory> CertificateResult::*parts, size_t part, size_t run, size_t step, double to,
               std::vector<double> Deviations::*what = &Deviations::weight) {
   return [=](CertificateResult& r) {
@@ -103,7 +103,7 @@ TEST_CASE("the architectures: at least 20, small, two features apart pairwise, e
     INFO(feature);
     CHECK(used[feature] >= 2);
   }
-  CHECK(used.size() == 18);  // the list above is all of them
+  CHECK(used.size() == 18);  // the list above is complete
 }
 
 TEST_CASE("an architecture is what its features say") {
@@ -144,17 +144,17 @@ TEST_CASE("a reduced certificate is certified, whatever the number of threads") 
   CHECK_FALSE(r.interrupted);
   REQUIRE(r.trajectories.size() == 4);
   CHECK(r.trajectories[1].steps == 8);
-  for (const Trajectory& t : r.trajectories) CHECK(t.share_alone >= t.share);  // D_c of one is at most D_c of all
+  for (const Trajectory& t : r.trajectories) CHECK(t.share_alone >= t.share);  // one control has the smaller D_c
   CHECK(r.trajectories[2].steps == 2);
   for (const Trajectory& t : r.trajectories) CHECK(t.horizon.steps == t.steps);
-  REQUIRE(r.regimes.size() == 4);  // of gpt8 and vit1, f64 and f32
+  REQUIRE(r.regimes.size() == 4);  // gpt8 and vit1, in f64 and f32
   CHECK(name_of(r.regimes[0]) == "vit1, stochastic depth 0.3");
   CHECK(name_of(r.regimes[3]) == "gpt8, batches in two parts");
-  CHECK(r.regimes[0].runs[0].losses != r.trajectories[1].runs[0].losses);  // vit1 without it
+  CHECK(r.regimes[0].runs[0].losses != r.trajectories[1].runs[0].losses);  // vit1 without the regime
   for (const Trajectory& t : r.regimes) CHECK(t.verdict == Verdict::same);
   REQUIRE(r.gradient_errors.size() == 3);
-  CHECK(r.gradient_errors[0].forms[0] > 4);  // sums along the stream in reverse order too; of the examples alone 2.5
-  // A kept entry is off by 2^-8 = eps at most, and errors of many partly cancel in a gradient.
+  CHECK(r.gradient_errors[0].forms[0] > 4);  // sums along the stream reversed, too; else 2.5
+  // A stored entry is off by at most 2^-8 = eps. In a gradient, many errors partly cancel.
   CHECK(r.gradient_errors[1].kept[0] > 0.02);
   CHECK(r.gradient_errors[1].kept[0] < 8);
   CHECK(r.gradient_errors[1].kept_plain > kMedianLimit * r.gradient_errors[1].kept[0]);
@@ -182,7 +182,7 @@ TEST_CASE("a reduced certificate is certified, whatever the number of threads") 
 
 TEST_CASE("a forged part makes the certificate fail, and is named") {
   using R = CertificateResult;
-  const auto unseen = [](size_t at) {  // a negative control that came out the same
+  const auto unseen = [](size_t at) {  // a negative control with the result "same"
     return [at](R& r) {
       NegativeResult& n = r.negatives[at];
       REQUIRE(n.has_power);
@@ -199,7 +199,7 @@ TEST_CASE("a forged part makes the certificate fail, and is named") {
        {deviates(&R::regimes, 3, 1, 1, 1e-2), "gpt8, batches in two parts in f32: crms_norm came out different"},
        {unseen(0), "negative control in f64: one batch of another seed"},
        {unseen(3), "negative control in f32: one batch"},
-       // What is missing, there twice, or in another's place.
+       // A part is missing, duplicated, or in the wrong place.
        {[](R& r) { r.negatives.clear(); }, "nothing to compare"},
        {[](R& r) { r.gradients.pop_back(); }, "gradients: there is nothing to compare for vit1 in bf16"},
        {[](R& r) { r.gradients[1] = r.gradients[0]; }, "gradients: there is nothing to compare for vit1 in f64"},
@@ -227,11 +227,11 @@ TEST_CASE("gradients of one architecture, form, point or tensor that are wrong r
     INFO(form);
     const auto in = [i](auto&& change) { return [=](CertificateResult& r) { change(r.gradients[i]); }; };
     const auto at_point = [&](double wrong) { return in([=](auto& e) { e.forms[f][tensor].error[point] = wrong; }); };
-    const double factor = verdict.always_seen / epsilon(right.dtype);  // a factor that is always seen
+    const double factor = verdict.always_seen / epsilon(right.dtype);  // a factor that is always detected
     check_fails({{at_point(400 * verdict.largest.value * right.forms[f][tensor].predicted[point]), form},
                  {at_point(NAN), form},
                  {at_point(INFINITY), form},
-                 // One tensor at all points: four times what rounding does.
+                 // One tensor at all points: four times the rounding errors.
                  {in([=](auto& e) {
                     for (size_t k = 0; k < 6; ++k) e.forms[f][tensor].error[k] = 4 * e.forms[f][tensor].predicted[k];
                   }),
@@ -240,7 +240,7 @@ TEST_CASE("gradients of one architecture, form, point or tensor that are wrong r
                     for (double& s : e.forms[f][0].scale) s += factor;
                   }),
                   of_first},
-                 // Compared with itself at one point; no tensors; a point, or a tensor's point, that is missing.
+                 // One point is compared with itself; there are no tensors; a point is missing, or a tensor lacks one.
                  {in([=](auto& e) {
                     for (TensorErrors& t : e.forms[f]) t.error[point] = 0;
                   }),
@@ -251,7 +251,7 @@ TEST_CASE("gradients of one architecture, form, point or tensor that are wrong r
                     for (TensorErrors& t : e.forms[f]) t.scale.push_back(0);
                   }),
                   form},
-                 // Pre-LN itself, and plain RMSNorm that passes.
+                 // Pre-LN itself is wrong; plain RMSNorm passes.
                  {in([=](auto& e) {
                     for (double& v : e.forms[0][tensor].error) v *= 100;
                   }),
@@ -263,14 +263,14 @@ TEST_CASE("gradients of one architecture, form, point or tensor that are wrong r
 
 TEST_CASE("a certificate whose bound has no power is undecided; what is refuted counts before that") {
   CertificateResult forged = certificate();
-  forged.trajectories[2].reach.weight = 1e-6;  // gpt8 in f32: below the bound
+  forged.trajectories[2].reach.weight = 1e-6;  // gpt8 in f32: smaller than the bound
   judge(forged.trajectories[2]);
   CHECK(forged.trajectories[2].power < 1);
   conclude(forged);
   CHECK(forged.verdict == Verdict::undecided);
   CHECK_THAT(closing(document_of(forged)), Contains("Undecided: gpt8 in f32: rms_norm came out undecided"));
 
-  // A form compared with itself, and controls that never moved: nothing was seen.
+  // A form was compared with itself, or the controls did not move: the verdict must be undecided.
   for (bool controls : {false, true}) {
     forged = certificate();
     Deviations& d = forged.trajectories[1].runs[0].deviations;
@@ -337,7 +337,7 @@ TEST_CASE("a control that is not wrong comes out as not different") {
   right.variant = "b";
   NegativeResult r = run_negative(right, DType::f64, 2, 1);
   CHECK_FALSE(r.as_expected);
-  CHECK(r.run.observed == Verdict::undecided);  // it reaches no further than rounding does
+  CHECK(r.run.observed == Verdict::undecided);  // it deviates no further than rounding
   right.same_start = false;
   r = run_negative(right, DType::f64, 2, 1);
   CHECK_FALSE(r.as_expected);
@@ -354,18 +354,18 @@ TEST_CASE("a certificate as a document: what is claimed, a row for each thing me
   for (const reports::TextTable& t : d.tables) rows[t.heading] = t.rows;
   CHECK(rows["What is claimed, and what would have refuted it"][0][3].text == "yes");
   CHECK(rows["Trajectories"].size() == 4 + r.regimes.size());
-  for (const auto& row : rows["Trajectories"]) CHECK(*row.back().value <= 1);  // of the bound
+  for (const auto& row : rows["Trajectories"]) CHECK(*row.back().value <= 1);  // share of the bound
   REQUIRE(rows["Negative controls"].size() == 6);
   for (const auto& row : rows["Negative controls"]) CHECK((*row[6].value >= 100 || row[2].text == "f32"));
   CHECK(rows["Resolution"].size() == 6);
   const auto& runs = rows["Every run"];
   REQUIRE(runs.size() == (4 + r.regimes.size()) * 3 + 6);
   CHECK(runs[0][8].text == "same");
-  CHECK(*runs[0][6].beside > 0);  // the controls' weights
-  CHECK(*runs[6][3].value == 2);  // the horizon of f32
+  CHECK(*runs[0][6].beside > 0);  // deviation of the controls' weights
+  CHECK(*runs[6][3].value == 2);  // the horizon in f32
   CHECK(rows["Every architecture at random points"].size() == 6 * 4);
   const auto& errors = rows["Errors at random points"];
-  CHECK(errors[0][7].text.empty());  // maps in bf16 are measured in bf16
+  CHECK(errors[0][7].text.empty());  // only measured for bf16
   CHECK(*errors[2][7].value > 0);
   CHECK(test::unstyled(to_html(d)) == std::set<std::string>());
 }

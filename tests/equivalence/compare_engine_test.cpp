@@ -1,5 +1,5 @@
-// compare_gradients and compare_trajectories: the things that they compare, the list of things that they do not
-// compare, and undecided cases.
+// compare_gradients and compare_trajectories: the compared quantities, the list of quantities that are not compared,
+// and undecided cases.
 #include "equivalence/compare/compare.h"
 
 #include <set>
@@ -12,14 +12,14 @@
 
 namespace {
 
-// Two ways to write one layer: fused and composed.
+// One layer in two implementations: fused and composed.
 struct Layer : nn::Module {
   nn::Linear& l = add("l", nn::Linear(8, 4));
   bool composed;
   explicit Layer(bool composed) : composed(composed) { to(DType::f64); }
   Tensor forward(const Tensor& x) override {
     if (!composed) return l(x);
-    const Tensor w = transpose(l.weight(), 0, 1);  // sums in another order
+    const Tensor w = transpose(l.weight(), 0, 1);  // adds in another order
     return matmul(narrow(x, 1, 4, 4), narrow(w, 0, 4, 4)) + l.bias() + matmul(narrow(x, 1, 0, 4), narrow(w, 0, 0, 4));
   }
 };
@@ -57,7 +57,7 @@ Comparison paths_of(const MakeOptimizer& optimizer = kPlain, const Objective& lo
   return compare_trajectories(makes<M>(false), makes<M>(true), {}, loss, optimizer, batches, o);
 }
 
-// SGD whose step() scales the gradients in place first: to this norm, by the parameters' own norm.
+// SGD whose step() first scales the gradients in place, to a total norm of `norm`.
 struct Clipping : optim::Optimizer {
   Clipping(const std::vector<Tensor>& p, double norm)
       : Optimizer("clipping", p.size()), parameters(p), sgd(p, {.lr = 0.1}), norm(norm) {
@@ -74,7 +74,7 @@ struct Clipping : optim::Optimizer {
   double norm;
 };
 
-// The loss, and in the second model `factor` times its gradient.
+// The loss. For the second model its gradient is multiplied by `factor`.
 template <class M> Objective with_factor(double factor) {
   return [=](nn::Module& m, const Examples& e) {
     const Tensor l = cross_entropy_of(m, e);
@@ -95,7 +95,7 @@ TEST_CASE("engine: gradients are compared as the backward left them, whatever st
 }
 
 TEST_CASE("engine: where gradients agree and updated weights do not, the update is named, at any step") {
-  // Clips the gradients of the second model alone, from this step on.
+  // Clips only the second model's gradients, from step `begin` on.
   for (const int begin : {1, 7}) {
     struct Late : Clipping {
       Late(const std::vector<Tensor>& p, int begin) : Clipping(p, 0.01), left(begin) {}
@@ -112,13 +112,13 @@ TEST_CASE("engine: where gradients agree and updated weights do not, the update 
     CHECK(c.first->quantity == std::string("weights"));
     CHECK_THAT(c.message(), Contains(text("at step ", begin, " the loss and all 2 gradients agree, and ")) &&
                                 Contains("look at the update"));
-    CHECK_THAT(c.message(), !Contains("commute"));  // nothing is mapped
+    CHECK_THAT(c.message(), !Contains("commute"));  // no map is involved
   }
 }
 
 namespace {
 
-// x passes through an op whose backward multiplies the gradient of the input alone by `factor`.
+// Passes x through an op whose backward multiplies only the input's gradient by `factor`.
 Tensor bent(const Tensor& x, double factor) {
   const Tensor y = detach(x) * 1.0;
   if (autograd::Node* n = track("bent", {&y}, {&x})) n->backward = [=](Flow& g) { g.give(0, g.out() * factor); };
@@ -130,7 +130,7 @@ struct BentInput : Layer {
   Tensor forward(const Tensor& x) override { return Layer::forward(composed ? bent(x, 1.5) : x); }
 };
 
-// An exponential average of the rows, by this share; the average is a buffer.
+// Keeps an exponential moving average of the rows in a buffer; `share` is the weight of the new rows.
 struct Averaging : Layer {
   Tensor& seen = add_buffer("seen", zeros({8}, {DType::f64}));
   double share = 0.1;
@@ -147,7 +147,7 @@ struct Averaging : Layer {
 struct AveragingOtherwise : Averaging {
   explicit AveragingOtherwise(bool composed) : Averaging(composed) { share = composed ? 0.2 : 0.1; }
 };
-// The second model begins with another average.
+// The second model starts with another average.
 struct AveragingElsewhere : Averaging {
   explicit AveragingElsewhere(bool composed) : Averaging(composed) { fill(seen, composed ? 1 : 0); }
 };
@@ -208,7 +208,7 @@ TEST_CASE("engine: an optimizer that holds a part of the parameters is no differ
 
 namespace {
 
-struct Counting : Layer {  // the second, or each, of two runs has another output
+struct Counting : Layer {  // the output of one of the two models, or of both, depends on the number of calls
   int calls = 0;
   bool counts;
   Counting(bool composed, bool counts) : Layer(composed), counts(counts) {}
@@ -226,7 +226,7 @@ struct SecondCounts : Counting {
 struct BothCount : Counting {
   explicit BothCount(bool second) : Counting(second, true) {}
 };
-// Draws that no seed of the comparison sets.
+// Draws random numbers that the comparison does not seed.
 struct Drawing : Layer {
   inline static Generator own{5, 0};
   using Layer::Layer;
@@ -243,7 +243,7 @@ TEST_CASE("engine: a model that does not repeat itself is undecided, before anyt
   CHECK_THAT(expected(Verdict::undecided, gradients_of<Drawing>()).message(),
              Contains("first model is not repeatable"));
   CHECK_THAT(expected(Verdict::undecided, paths_of<Drawing>()).message(), Contains("first model is not repeatable"));
-  // Copies that count their own steps do the same: each is trained from its first step.
+  // Copies that count their own steps agree, since each is trained from its first step.
   expected(Verdict::same, paths_of<BothCount>());
 }
 
@@ -258,8 +258,8 @@ TEST_CASE("engine: a comparison calls the loss at most 1.5 times as often as it 
     expected(Verdict::same, gradients_of<Layer>(counted, {.points = points, .controls = controls}));
     CHECK(calls == points * (controls + 2) + 2);  // at the first point both models run once more
   }
-  CHECK(5 * (4 + 2) + 2 <= 1.5 * 5 * (4 + 2));  // of the default options
-  // A cause is looked for only then, and costs at most five times as much.
+  CHECK(5 * (4 + 2) + 2 <= 1.5 * 5 * (4 + 2));  // for the default options
+  // Searching for a cause happens only after a difference, and costs at most five times as much.
   calls = 0;
   expected(Verdict::different, gradients_of<Layer>([&](nn::Module& m, const Examples& e) {
              ++calls;
@@ -270,7 +270,7 @@ TEST_CASE("engine: a comparison calls the loss at most 1.5 times as often as it 
 
 namespace {
 
-// Only one model has the parameter t, which is 1.
+// Only one model has the parameter t, with value 1.
 struct Scaled : Layer {
   bool frozen;
   nn::Parameter& t = add_parameter("t", composed ? Tensor() : ones({1}, {DType::f64}));
@@ -282,7 +282,7 @@ struct Scaled : Layer {
 struct ScaledTrained : Scaled {
   explicit ScaledTrained(bool composed) : Scaled(composed, false) {}
 };
-// A frozen parameter that only this value makes the two equal: x t and x t^2.
+// x t and x t^2 are equal only for the value 1 of this frozen parameter.
 struct ScaledBoth : Layer {
   nn::Parameter& t = add_parameter("t", ones({1}, {DType::f64}));
   explicit ScaledBoth(bool composed) : Layer(composed) { require_grad(t, false); }
@@ -315,13 +315,13 @@ TEST_CASE("engine: NaN in the first model at drawn weights is undecided; options
   for (const double perturb : {0.0, 0.5})
     expected(Verdict::same, gradients_of<Positive>(cross_entropy_of, {.perturb = perturb}));
   CHECK_THROWS_WITH(gradients_of<Positive>(cross_entropy_of, {.perturb = 1}), Contains("perturb is 1, expected"));
-  // SGD takes s below 0 in its first step.
+  // SGD makes s negative in its first step.
   const Objective falls = [](nn::Module& m, const Examples& e) {
     return cross_entropy_of(m, e) + sum(log(dynamic_cast<Positive&>(m).s()));
   };
   CHECK_THAT(expected(Verdict::undecided, paths_of<Positive>(with_rate(2), falls)).message(),
              Contains("undecided: the first model's loss is nan at step 2"));
-  // NaN in the second model alone is different.
+  // NaN in only the second model is a difference.
   struct Broken : Layer {
     using Layer::Layer;
     Tensor forward(const Tensor& x) override { return Layer::forward(x) * (composed ? NAN : 1); }
@@ -340,7 +340,7 @@ TEST_CASE("engine: factories that give nothing are named") {
 }
 
 namespace {
-// Reconstructs its inputs.
+// An autoencoder: its targets are its inputs.
 struct Same8 : nn::Module {
   nn::Linear& l = add("l", nn::Linear(8, 8));
   bool composed;
@@ -411,8 +411,8 @@ TEST_CASE("engine: a rate of 0, an optimizer of another model, and a model witho
 }
 
 TEST_CASE("engine: AdamW in f32 that rounding moves is undecided, with a tensor and an advice that helps") {
-  // The gradient of `pair` is 1 and 1e-7, and an ulp of the weights moves the small entry by a tenth. Adam makes a full
-  // step from it.
+  // The gradient of `pair` is (1, 1e-7), and one ulp of the weights changes the small entry by a tenth. For Adam the
+  // small entry causes a full step.
   struct Net : SmallNet {
     nn::Parameter& pair = add_parameter("pair", ones({2}));
     explicit Net(Form form) : SmallNet({.form = form}) { to(DType::f32); }
@@ -444,7 +444,7 @@ TEST_CASE("engine: AdamW in f32 that rounding moves is undecided, with a tensor 
 }
 
 TEST_CASE("engine: the two models may have optimizers of their own") {
-  // AdamW, and a decay that is written out, followed by AdamW without decay.
+  // AdamW, and the same decay written out before AdamW without decay.
   struct Decayed : optim::Optimizer {
     explicit Decayed(const std::vector<Tensor>& p)
         : Optimizer("decayed", p.size()), parameters(p), adam(p, {.lr = 1e-2, .weight_decay = 0}) {
@@ -464,7 +464,7 @@ TEST_CASE("engine: the two models may have optimizers of their own") {
       return std::make_unique<optim::AdamW>(p, optim::AdamWOptions{.lr = 1e-2, .weight_decay = decay});
     };
   };
-  // 0.1 / t in step t, by set_lr() and by the scale of the gradients.
+  // A rate of 0.1 / t in step t, by set_lr() or by scaling the gradients.
   struct Scheduled : optim::Optimizer {
     Scheduled(const std::vector<Tensor>& p, bool scales, int later)
         : Optimizer("scheduled", p.size()), sgd(p, {.lr = 0.1}), scales(scales), later(later) {

@@ -1,5 +1,5 @@
-// compare_gradients and compare_trajectories: kinds of weight decay, Nesterov's momentum, NaN in examples, parameters
-// that the map leaves out, counts of one.
+// compare_gradients and compare_trajectories: kinds of weight decay, Nesterov momentum, NaN in examples, parameters
+// that the map leaves out, and counts of one.
 #include "equivalence/compare/compare.h"
 #include "optim/adam.h"
 #include "optim/adamw.h"
@@ -12,7 +12,7 @@ namespace {
 using Parameters = std::vector<Tensor>;
 using OneOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const Parameters&)>;
 
-// A linear layer, as the library or by hand.
+// A linear layer, by the library or by hand.
 struct Line : nn::Module {
   nn::Linear& l = add("l", nn::Linear(5, 3));
   bool by_hand;
@@ -49,7 +49,7 @@ OneOptimizer momentum(bool nesterov) {
   };
 }
 
-// Some rows of scores are masked entirely, by the least number of the dtype: softmax gives them equal weights.
+// Some rows of scores are masked entirely with the dtype's lowest number, so softmax gives them equal weights.
 struct Masked : Line {
   using Line::Line;
   Tensor forward(const Tensor& x) override {
@@ -59,7 +59,7 @@ struct Masked : Line {
   }
 };
 
-// Finite as it stands, NaN if the logarithm's argument is moved to a larger number.
+// Finite at these weights, NaN if the argument of the logarithm is moved to a larger number.
 struct AtTheEdge : Line {
   using Line::Line;
   Tensor forward(const Tensor& x) override {
@@ -89,7 +89,7 @@ TEST_CASE("limits: a decay of the gradient and a decay of the weights are told a
   CHECK(decoupled.cause ==
         "another kind of weight decay: the second model takes it off the weights, the first adds it to the gradient");
   expected(Verdict::same, trained(adam(0), adamw(0)));
-  // Two numbers for a decay of the gradient are no other kind of decay.
+  // Two different rates of the same kind of decay are not another kind of decay.
   const Comparison number = expected(Verdict::different, trained(adam(0.1), adam(0.2)));
   CHECK(number.cause.empty());
 }

@@ -1,5 +1,5 @@
-// Tensors of two programs held against each other: one entry forged, NaN, nothing, partners missing, and the patterns
-// that a difference can show.
+// Comparison of the tensors of two programs: a forged entry, NaN, empty files, missing partners, and patterns of a
+// difference that suggest a cause.
 #include "equivalence/explain/compare_tensors.h"
 
 #include <set>
@@ -42,10 +42,10 @@ std::string said(const TensorMap& a, const TensorMap& b, const ParameterMap& map
   return r.message();
 }
 
-// The share of the largest gradient below which a tensor can be rounding noise: 1000 eps, at most 1 %.
+// A gradient below this share of the largest gradient may be rounding noise: 1000 eps, at most 1 %.
 double noise_share(DType d) { return d == DType::f64 ? 1000 * 0x1p-52 : d == DType::f32 ? 1000 * 0x1p-23 : 1e-2; }
 
-// Gradients whose largest entry is 2, and beside them one of six entries of which the largest is `largest`.
+// Gradients with largest entry 2, and a second tensor with six entries, the largest of size `largest`.
 TensorMap beside_a_large_one(DType dtype, double largest, const std::vector<double>& small) {
   return map_of({{"attn.key.bias", (from_vector(small, {6}) * largest).to(dtype)},
                  {"fc.weight", from_vector<double>({0.5, -2, 1, 0.25}, {2, 2}).to(dtype)}});
@@ -78,11 +78,11 @@ TEST_CASE("compare tensors: one entry off by 1e-9 of its tensor's largest is fou
   CHECK_THAT(r.message(),
              Contains("fc.weight[2, 4] is ") && Contains("1.0e-09") && Contains("(1 of 2 tensors differs)"));
   CHECK(compare_tensors(tensors(weight, bias), tensors(forged, bias), {}, {.tolerance = 2e-9}).same());
-  // Of one tensor no order is spoken of.
+  // With only one tensor, the message says nothing about an order.
   TensorMap one, off;
   one.add("w", weight), off.add("w", forged);
   CHECK_THAT(said(one, off), Contains("(1 of 1 tensor differs); none of these"));
-  // A file in f32 beside one in f64 is held to what f32 can hold.
+  // f64 compared with f32: the tolerance is f32's.
   CHECK_THAT(said(tensors(weight, bias), tensors(weight.to(DType::f32), bias)), Contains("same: 2 tensors"));
   const reports::Document d = document_of(r);
   CHECK(closing(d) == r.message());
@@ -110,7 +110,7 @@ TEST_CASE("compare tensors: NaN, nothing and missing partners are never the same
   CHECK(compare_tensors(more, a, ParameterMap().leave_out("extra")).same());
   TensorMap empty_one = map_of({{"x", empty({0, 3}, {DType::f64})}});
   CHECK_THAT(said(empty_one, empty_one), Contains("different: no entries were compared"));
-  empty_one.add("y", bias);  // beside something, nothing is no difference
+  empty_one.add("y", bias);  // an empty tensor among others is no difference
   CHECK(compare_tensors(empty_one, empty_one).identical);
 }
 
@@ -119,7 +119,7 @@ TEST_CASE("compare tensors: equal infinities are equal, and the finite entries b
   const auto mask = [](double first, double second) { return only(tensor<double>({1, first, -2, second})); };
   const TensorMap a = mask(-kInf, kInf);
   CHECK(compare_tensors(a, mask(-kInf, kInf)).identical);
-  // Off by 1e-9 of the largest finite entry, which is 2.
+  // Off by 1e-9 of the largest finite entry, 2.
   CHECK_THAT(said(a, only(tensor<double>({1, -kInf, -2 + 2e-9, kInf}))),
              Contains("different: w[2] is -1.999999998, in the reference -2: 1.0e-09"));
   CHECK(compare_tensors(a, only(tensor<double>({1, -kInf, -2 + 1e-10, kInf}))).same());
@@ -152,8 +152,8 @@ TEST_CASE("compare tensors: integers are compared as integers, whatever the tole
   CHECK_THAT(said(integers(100000000000), integers(100000000003), {}, {.tolerance = 0.5}), Contains("different"));
   CHECK_THAT(said(integers(100000000000), integers(100000000003), {}, {.gradients = true, .noise = {"**"}}),
              Contains("different"));
-  // another dtype holds the same numbers, and is not identical
-  const TensorMap floats = only(tensor<double>({5, 100000000003}));  // where they stand for integers, too
+  // another dtype with the same numbers is equal, but not identical
+  const TensorMap floats = only(tensor<double>({5, 100000000003}));  // integers in a floating-point dtype
   CHECK_FALSE(compare_tensors(integers(100000000000), floats).same());
   CHECK_FALSE(compare_tensors(floats, integers(100000000000)).same());
   CHECK(compare_tensors(floats, integers(100000000003)).same());
@@ -165,7 +165,7 @@ TEST_CASE("compare tensors: integers are compared as integers, whatever the tole
   }
   CHECK_FALSE(compare_tensors(small, only(tensor<uint8_t>({5, 8}))).same());
   CHECK_FALSE(compare_tensors(small, only(tensor<double>({5, 8}))).same());
-  // through a map too; what f64 does not hold is not compared in it
+  // also through a map; numbers that f64 cannot represent are not compared
   const ParameterMap turned = ParameterMap().add("w", "w", {{"identity", 0}});
   CHECK(compare_tensors(integers(100000000000), integers(100000000000), turned).same());
   CHECK_FALSE(compare_tensors(integers(100000000000), integers(100000000001), turned).same());
@@ -203,7 +203,7 @@ TEST_CASE("compare tensors: the same says from which factor on a tensor would ha
   for (int i = 0; i < 3; ++i)
     for (const double share : {0.01, 0.93}) {
       const Tensor a = weight.to(dtypes[i]);
-      // One file in f64, so that nothing but the factor differs.
+      // One file is in f64, so that only the factor differs.
       const auto times = [&](double more) { return compare_tensors(only(a), only(a.to(DType::f64) * (1 + more))); };
       const TensorsComparison r = times(share * tolerances[i]);
       INFO(r.message());
@@ -229,7 +229,7 @@ TEST_CASE("compare tensors: two tensors with one partner differ; what is left ou
   const ParameterMap without_x = ParameterMap().leave_out("x");
   CHECK_THAT(said(a, b, without_x), Contains("same: 1 tensor, ") && Contains("1 left out by the map"));
   CHECK_THAT(said(one, b, without_x), Contains("only the second has x"));
-  // A name that another tensor of A becomes is a partner all the same.
+  // A tensor of B named in leave_out() is compared if another tensor of A maps to it.
   a.add("v", tensor({4.}));
   CHECK_THAT(said(a, b, ParameterMap().leave_out("x").add("v", "x")), Contains("different: x[0] is 3"));
 }
@@ -277,8 +277,8 @@ TEST_CASE("compare tensors: what is small in one file alone, NaN, or no gradient
     const TensorMap nan = beside_a_large_one(dtype, share, {1, NAN, 0.25, 0.75, -0.125, 0.5}),
                     sign = beside_a_large_one(dtype, share, kForgeries[1].second);
     TensorMap forged = beside_a_large_one(dtype, share, kForgeries[1].second);
-    fill(forged.at("fc.weight"), 1);  // something else that differs is a difference
-    const CompareTensorsOptions weights = {}, named = {.gradients = true, .noise = {"**"}};  // naming does not help
+    fill(forged.at("fc.weight"), 1);  // another tensor that differs makes it different
+    const CompareTensorsOptions weights = {}, named = {.gradients = true, .noise = {"**"}};  // named: no help
     for (const auto& [first, second, o] : {std::tuple(&a, &large, &kGradients),
                                            {&large, &a, &kGradients},
                                            {&a, &nan, &kGradients},
@@ -320,7 +320,7 @@ TEST_CASE("compare tensors: the likely cause is what the difference itself shows
   CHECK_THAT(said(a, tensors(weight * 0.25, bias)), Contains("likely a factor of 0.25"));
   CHECK_THAT(said(a, tensors(contiguous(transpose(weight, 0, 1)), bias)),
              Contains("likely a matrix that is stored transposed"));
-  // The stream's axis of a layer's weight, as the layout says it, is not that of its bias.
+  // The stream's axis in the layout is that of the layer's weight, not of its bias.
   const CompareTensorsOptions columns{.gradients = true, .layouts = {streams::Layout().writes("fc", 1)}};
   const Tensor w = streams::recentre(weight, 1), b = streams::recentre(bias, 0);
   for (const TensorMap& shifted : {tensors(w + reshape(bias, {6, 1}), b), tensors(w, b + 0.5)})
@@ -340,18 +340,18 @@ TEST_CASE("tensors beside controls: what rounding alone does is the same, and mo
   for (uint64_t seed : {1, 2, 3}) o.controls.push_back(only(moved_by_ulps(w, seed, 0)));
   const auto held = [&](const Tensor& x) { return compare_tensors(only(w), only(x), {}, o); };
   CHECK(held(moved_by_ulps(w, 9, 0)).same());
-  CHECK(held(moved_by_ulps(w, 9, 0, 20)).same());  // 30 times a control
+  CHECK(held(moved_by_ulps(w, 9, 0, 20)).same());  // within 30 times the controls
   const TensorsComparison far = held(w * (1 + 1e-4));
-  CHECK(far.verdict == Verdict::different);  // of a tolerance that knows no control the same:
+  CHECK(far.verdict == Verdict::different);  // a tolerance without controls would accept this:
   CHECK(compare_tensors(only(w), only(w * (1 + 0.9e-4))).same());
-  CHECK(far.rows[0].tolerance > 64 * 0x1p-23);  // a control is an ulp off, which is at most eps of the largest entry
+  CHECK(far.rows[0].tolerance > 64 * 0x1p-23);  // a control is one ulp off, at most eps of the largest entry
   CHECK(far.rows[0].tolerance <= (30 + 64) * 0x1p-23);
   CHECK(held(w * NAN).verdict == Verdict::different);
-  // Through a map: the controls are A's, and go the same way.
+  // Through a map: the controls belong to A and are mapped, too.
   CHECK(compare_tensors(only(w), only(streams::recentre(moved_by_ulps(w, 9, 0), 0)),
                         ParameterMap().add("w", "w", {{"recentre", 0}}), o)
             .same());
-  // Controls that hide everything, that never moved, and that are of something else.
+  // Controls that are too far off, that did not move, and that belong to another model.
   CompareTensorsOptions wide = o, still = o, other = o;
   wide.controls = {only(w * 1.01)}, still.controls = {only(w), only(w)},
   other.controls = {only(randn({3}, {DType::f32}, g))};
@@ -360,7 +360,7 @@ TEST_CASE("tensors beside controls: what rounding alone does is the same, and mo
   for (double off : {1e-6, 1e-2})
     CHECK(compare_tensors(only(w), only(w * (1 + off)), {}, still).verdict == Verdict::undecided);
   CHECK_THAT(compare_tensors(only(w), only(w), {}, other).reason, Contains("no counterpart of f32"));
-  // A tensor that its controls hide leaves the others as they are.
+  // A tensor with too wide controls does not affect the others.
   const auto two = [&](const Tensor& first, const Tensor& second) {
     return map_of({{"hidden", first}, {"seen", second}});
   };
@@ -381,7 +381,7 @@ TEST_CASE("moved by ulps: every element but 0 is its neighbour, in every dtype")
       CHECK(after[0] == 0);
       for (size_t i = 1; i < after.size(); ++i) {
         const double ulp = std::ldexp(epsilon(dtype), std::ilogb(before[i])), off = std::abs(after[i] - before[i]);
-        CHECK((off == ulp || off == ulp / 2));  // half below a power of two
+        CHECK((off == ulp || off == ulp / 2));  // half an ulp below a power of two
       }
       of_three.insert(after[3]);
     }

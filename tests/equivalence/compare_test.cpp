@@ -1,5 +1,5 @@
-// Comparisons of a user's own models: what is the same comes out the same, and what is forged, broken or no comparison
-// at all is told apart, with the place and the cause.
+// Comparisons of a user's models: equal models must come out the same; forged, broken and incomparable models must be
+// recognized, with place and cause.
 #include "equivalence/compare/compare.h"
 
 #include <limits>
@@ -38,19 +38,19 @@ Comparison trajectories(const Switches& a, const Switches& b, const ParameterMap
                               optimizer, small_batch, kFew);
 }
 
-// SmallNet and a parameter more, which only the objective reads.
+// SmallNet with one more parameter that only the objective reads.
 struct WithExtra : SmallNet {
   explicit WithExtra(const Switches& s, DType dtype = DType::f64) : SmallNet(s) { to(dtype); }
   nn::Parameter& extra = add_parameter("extra", ones({6}));
 };
 
-// Beside the others a gradient far below them, known to the last digit: scale * of_b in `b`, scale * of_a in every
-// other model.
+// Adds an exactly known gradient that is far smaller than the others: scale * of_b in model `b`, scale * of_a in all
+// other models.
 Objective with_small_gradient(const nn::Module* b, double scale, const Tensor& of_a, const Tensor& of_b) {
   return [=](nn::Module& m, const Examples& batch) {
     const Tensor extra = dynamic_cast<WithExtra&>(m).extra, inputs = batch.inputs.to(extra.dtype());
     const Tensor small = sum(extra * ((&m == b ? of_b : of_a) * scale).to(extra.dtype()));
-    return cross_entropy(m(inputs), batch.targets) + (small - detach(small));  // of no value
+    return cross_entropy(m(inputs), batch.targets) + (small - detach(small));  // adds 0
   };
 }
 
@@ -82,8 +82,8 @@ TEST_CASE("compare: mapped storage through a map: gradients agree, Adam's path d
 }
 
 TEST_CASE("compare: one weight moved by 1e-9 of its tensor's largest is reported at step 1, with the entry") {
-  // SGD that moves entry 13 of the third parameter after every step, for the last model that is made: B. Before it
-  // come A with a batch exchanged, A beside that, A and its controls.
+  // SGD that changes entry 13 of the third parameter after every step, but only in the last model that is made, B.
+  // Before it A is made with an exchanged batch, with its counterpart, alone, and for the controls.
   struct Forging : optim::Optimizer {
     Forging(const std::vector<Tensor>& p, bool forges)
         : Optimizer("forging", p.size()), sgd(p, {.lr = 1e-2}), forge(forges) {
@@ -118,7 +118,7 @@ TEST_CASE("compare: one weight moved by 1e-9 of its tensor's largest is reported
 TEST_CASE("compare: NaN, nothing, and a model with itself are never the same") {
   const auto a = small_net({}), b = small_net({}, 8);
   CHECK_THAT(compared(*a, *a).message(), Contains("different: a model was compared with itself"));
-  // Two models with one program: equal bits.
+  // Two models that run the same program: equal bits.
   const Comparison twin = compared(*a, *b);
   CHECK_THAT(twin.message(), Contains("undecided: equal to the last bit"));
   CHECK(compared(*a, *b, cross_entropy_of, {}, {.points = 1, .may_be_identical = true}).same());
@@ -142,7 +142,7 @@ TEST_CASE("compare: NaN, nothing, and a model with itself are never the same") {
 }
 
 TEST_CASE("compare: controls that move as far as a real difference are no measure") {
-  // One ulp of a weight turns the phase of the sine by 1e-4.
+  // One ulp of a weight changes the phase of the sine by 1e-4.
   const Objective chaotic = [](nn::Module& m, const Examples& batch) {
     return cross_entropy_of(m, batch) + sum(sin(m.parameters()[0] * 1e12));
   };
@@ -161,7 +161,7 @@ TEST_CASE("compare: a training whose controls run away is undecided, one with a 
   CHECK(calm.horizon.steps == 30);
   CHECK(calm.horizon.limit.loss > 0);
   CHECK_THAT(calm.message(), Contains(would_have_shown(calm.horizon)));
-  const Comparison still = trained(1e-14, small_batch);  // no training: no wrong one either, but for the batch
+  const Comparison still = trained(1e-14, small_batch);  // no training, so no wrong one, except for the batch
   INFO(still.message());
   CHECK(still.verdict == Verdict::undecided);
   CHECK_THAT(still.message(), Contains("undecided: ") && Contains("a verdict needs 20 steps"));
@@ -182,7 +182,7 @@ TEST_CASE("compare: models that agree where they stand, or in the loss alone, ar
       return &m == b.get() ? loss + extra(b->head.bias) : loss;
     };
   };
-  const Objective elsewhere = with_extra([](const Tensor& bias) { return sum(relu(-bias)); });  // 0 where bias is 1
+  const Objective elsewhere = with_extra([](const Tensor& bias) { return sum(relu(-bias)); });  // 0 if the bias is 1
   CHECK_FALSE(compared(*a, *b, elsewhere, {}, {.points = 4}).same());
   const Objective no_value = with_extra([](const Tensor& bias) { return sum(bias) - sum(detach(bias)); });
   const Comparison c = compared(*a, *b, no_value);
@@ -201,7 +201,7 @@ TEST_CASE("compare: a small gradient that the controls do not move is compared b
       {"one entry", from_vector<double>({1, -2, 3, 0.5, 3.5, -1.5}, {6})},
   };
   for (const DType dtype : {DType::f64, DType::f32})
-    for (const double share : {1.0, 100.0, 900.0}) {  // in eps; the gradients beside it are of the size of 0.1 to 1
+    for (const double share : {1.0, 100.0, 900.0}) {  // in eps; the other gradients are between 0.1 and 1
       const double scale = share * epsilon(dtype) / 40;
       WithExtra a({}, dtype), b({.form = Form::rms_norm}, dtype);
       INFO(name_of(dtype) << ", " << share << " eps");
@@ -216,8 +216,8 @@ TEST_CASE("compare: a small gradient that the controls do not move is compared b
 }
 
 TEST_CASE("compare: a gradient that is zero in exact arithmetic is noise, in points and along a path") {
-  // Logits that all move by the same: cross entropy does not see it. Both divide its mean by another number first, so
-  // that the rounding errors that are left differ wholly.
+  // Shifts all logits equally, which cross entropy ignores. The two models divide by different numbers first, so the
+  // remaining rounding errors are unrelated.
   const Objective shifted = [](nn::Module& m, const Examples& batch) {
     WithExtra& net = dynamic_cast<WithExtra&>(m);
     const Tensor inputs = batch.inputs.to(net.extra.dtype());
@@ -235,7 +235,7 @@ TEST_CASE("compare: a gradient that is zero in exact arithmetic is noise, in poi
             [&] { return std::make_unique<WithExtra>(Switches{.affine = true}, dtype); },
             [&] { return std::make_unique<WithExtra>(Switches{.form = Form::rms_norm, .affine = true}, dtype); }, {},
             shifted, sgd(1e-2), small_batch, kFew));
-    CHECK(t.horizon.limit.gradient < 0.3);  // a wrong training does not reach far by what it makes of noise
+    CHECK(t.horizon.limit.gradient < 0.3);  // a wrong training gets no credit for moving noise
   }
 }
 
@@ -256,13 +256,13 @@ TEST_CASE("compare: of all entries that differ the one that is furthest off is n
   CHECK(broken->index == Dims{0, 1});
   CHECK_FALSE(furthest_off({}));
   CHECK_FALSE(furthest_off({{"empty", zeros({0}), zeros({0}), 1}}));
-  const auto row = furthest_off({{"qkv.bias", square({1, 2, 3, 4}), square({1, 2, 3, 5}), 5, 7}});  // from row 7 on
+  const auto row = furthest_off({{"qkv.bias", square({1, 2, 3, 4}), square({1, 2, 3, 5}), 5, 7}});  // begins at row 7
   REQUIRE(row);
   CHECK(row->index == Dims{8, 1});
 }
 
 TEST_CASE("compare: every quantity is held to the bound of its own controls") {
-  // Gradient and weights off by given amounts, relative to 1; the loss is always 1.
+  // Gradients and weights that are off by given amounts, relative to 1; the loss is always 1.
   struct Forged : Training {
     struct OneWeight : nn::Module {
       OneWeight() { add_parameter("w", ones({1}, {DType::f64})); }
@@ -280,7 +280,7 @@ TEST_CASE("compare: every quantity is held to the bound of its own controls") {
   all.add(std::make_unique<Forged>(1e-10, 1e-12), control, true);
   all.add(std::make_unique<Forged>(1e-9, 1e-9), run);
   all.step({}, 0);
-  REQUIRE(run.first_difference);  // 30 times 1e-10 explains the gradient, 30 times 1e-12 does not explain the weight
+  REQUIRE(run.first_difference);  // 30 times 1e-10 explains the gradient, but 30 times 1e-12 not the weight
   CHECK(run.first_difference->quantity == std::string("weights"));
 }
 
@@ -318,10 +318,10 @@ TEST_CASE("drawing parameters anew keeps their size, however often, and gives th
   nn::Linear layer(64, 64);
   Generator generator{1, 0};
   const Tensor w = layer.parameters()[0];
-  const auto size = [&] { return norm(detach(w)).item() / 64; };  // the root of the mean square of 64 x 64
+  const auto size = [&] { return norm(detach(w)).item() / 64; };  // root mean square of 64 x 64 entries
   const double before = size();
   for (int i = 0; i < 10; ++i) draw_parameters(layer.parameters(), generator);
-  // Of n = 4096 draws the size strays by 1/sqrt(2n) = 1.1 %, of ten in a row by 3.5 %.
+  // With n = 4096 draws the size varies by 1/sqrt(2n) = 1.1 %, after ten repetitions by 3.5 %.
   CHECK(std::abs(size() / before - 1) < 0.15);
   CHECK(std::abs(mean(detach(w)).item() / size() - 0.5 / std::sqrt(1.25)) < 0.07);
 }

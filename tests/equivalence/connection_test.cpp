@@ -1,5 +1,5 @@
-// Other arrangements of connections than pre_ln: their descriptions are read back, their forms are held against each
-// other, and what is shown of pre_ln alone refuses them.
+// Arrangements of connections other than pre_ln: descriptions are read back, forms are compared with each other, and
+// functions that support only pre_ln refuse them.
 #include "equivalence/compare/audit.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/lockstep/prove.h"
@@ -24,7 +24,7 @@ TEST_CASE("weights of every arrangement go from form to form, and are verified")
       const ModelFile there = converted_exactly(file, to);
       CHECK(verify_models(file, there).same());
       CHECK(verify_models(there, converted_exactly(there, streams::Form::layer_norm)).same());
-      // Where the bare embeddings are read, their mean is no more free than anything else.
+      // If the first branch reads the embeddings themselves, their mean is not free.
       const std::string table = images ? "patch.bias" : "token.weight";
       const ModelFile moved = with_tensor(file, table, file.state.at(table) + 0.5);
       CHECK(verify_models(moved, there).same() == !a.bare_entry);
@@ -42,7 +42,7 @@ TEST_CASE("a gain that no reader takes up, and a table that is read bare and tie
       const ModelFile file = file_of(g), there = converted_exactly(file, streams::Form::crms_norm);
       CHECK(verify_models(file, file).same());
       CHECK(verify_models(file, there).same());
-      // A head behind rows with a gain reads with the table as it is.
+      // A head after rows with a gain reads the table itself.
       CHECK((there.state.find("head.weight") != nullptr) != (affine && (a == nn::kPostLn || a == nn::kResiDual)));
       int kept = 0;
       for (const auto& [name, value] : there.state) {
@@ -72,7 +72,7 @@ TEST_CASE("audits of other arrangements find what their weights hide") {
 
 namespace {
 
-// Made tokens, four blocks: Mix-LN's first quarter is one of them.
+// Random tokens, four blocks, so that Mix-LN's first quarter is one block.
 ProofOptions small_proof(const nn::Arrangement& connection, bool affine, bool tied = false) {
   ProofOptions p;
   TrainingOptions& o = p.training;
@@ -93,7 +93,7 @@ TEST_CASE("every arrangement trains as one model in all forms, and its negative 
         INFO(a.name << (affine ? ", affine" : "") << (tied ? ", tied" : ""));
         const ProofResult r = prove(small_proof(a, affine, tied));
         CHECK(r.verdict == Verdict::same);
-        if (tied) continue;  // some have wrong trainings of their own
+        if (tied) continue;  // some arrangements have wrong trainings of their own if tied
         const auto is = [](const char* fault) {
           return [=](const RunResult& run) { return text(run.fault) == fault; };
         };
@@ -122,7 +122,7 @@ TEST_CASE("gains that begin scaled train as one model in every form, and are fol
     CHECK(verify_models(file, there).same());
   }
   CHECK(verify_models(file, with_option(file, "scaled_gains", "false"))
-            .same());  // where gains begin is no function's part
+            .same());  // the initial value of gains is not part of the function
 }
 
 TEST_CASE("the grid of every arrangement is as theory says") {

@@ -1,5 +1,5 @@
-// How far chance drives controls apart: the fit of a tail against distributions with known quantiles, and drawn proofs
-// against a closed form.
+// The effect of chance on controls: the fit of a tail compared with distributions with known quantiles, and drawn
+// proofs compared with a closed form.
 #include "equivalence/lockstep/control_ratio.h"
 
 #include "core/error.h"
@@ -24,7 +24,7 @@ std::vector<double> factors(const std::vector<DrawnProof>& proofs) {
   return result;
 }
 
-// One step, in which only the loss moves.
+// One step in which only the loss deviates.
 RunResult path(double loss) {
   RunResult r;
   r.deviations = {{loss}, {0}, {0}};
@@ -34,8 +34,8 @@ RunResult path(double loss) {
 }  // namespace
 
 TEST_CASE("tail: of Pareto samples the exponent and quantiles beyond the sample are found") {
-  // P(X > x) = x^-a. The exponent's relative error is 1 / sqrt(k); that of a quantile at a rate r is log(share / r) / a
-  // times it. Four of them.
+  // P(X > x) = x^-a. The relative error of the exponent is 1 / sqrt(k), and that of a quantile at rate r is log(share /
+  // r) / a times as large. Allows four of them.
   const int n = 100000;
   const double share = 0.02, off = 4 / std::sqrt(share * n);
   for (const double exponent : {2, 5, 12}) {
@@ -53,10 +53,11 @@ TEST_CASE("tail: of Pareto samples the exponent and quantiles beyond the sample 
     CHECK(tail->rate(0) == share);
     CHECK(tail->value(0.5) == tail->threshold);
   }
-  // An exponential tail is thinner than any fitted power of it.
+  // An exponential tail is thinner than any power law fitted to it.
   const auto thin = fit_tail(sample(n, [](double u) { return -std::log(u); }), share);
   REQUIRE(thin);
-  // Its threshold is t = log 50, the mean of log(x / t) beyond it exp(t) E1(t) = 0.2098, so the fit says t 20^0.2098.
+  // The threshold is t = log 50. The mean of log(x / t) beyond it is exp(t) E1(t) = 0.2098, so the fit gives t
+  // 20^0.2098.
   CHECK(std::abs(std::log(thin->value(1e-3) / 7.334)) < off * (1 + std::log(20.0)) / 4.77);
   for (double x : {15.0, 20.0, 30.0}) CHECK(thin->rate(x) > std::exp(-x));
 }
@@ -83,8 +84,8 @@ TEST_CASE("what a run needs: the largest factor beyond 64 eps, and the largest f
     CHECK(bound_floor(dtype) == 64);
     const Deviations control = {{eps, 2 * eps}, {10 * eps, 10 * eps}, {4 * eps, 8 * eps}};
     const Needed n = needed({{0, 70 * eps}, {124 * eps, 114 * eps}, {0, 80 * eps}}, control, dtype);
-    CHECK(n.factor == Approx(6));  // of the gradient at step 1: (124 - 64) / 10
-    CHECK(n.floor == Approx(10));  // of the loss at step 2: 70 - 30 * 2
+    CHECK(n.factor == Approx(6));  // gradient at step 1: (124 - 64) / 10
+    CHECK(n.floor == Approx(10));  // loss at step 2: 70 - 30 * 2
     const Needed weight = needed({{0, 0}, {0, 0}, {0, 104 * eps}}, control, dtype);
     CHECK(weight.factor == Approx(5));
     CHECK(weight.floor == 0);
@@ -98,9 +99,9 @@ TEST_CASE("what a run needs: the largest factor beyond 64 eps, and the largest f
 }
 
 TEST_CASE("drawn proofs: controls and runs of one distribution leave each other as often as a closed form says") {
-  // Deviations u^(-1/2) with u uniform in (0, 1). With s = f^-2 and m the smallest u of n controls, the worst of three
+  // Deviations u^(-1/2) with u uniform in (0, 1). Let s = f^-2 and m the smallest u of n controls. The worst of three
   // runs exceeds f times the largest control with probability 1 - E (1 - s m)^3 = 3 s E m - 3 s^2 E m^2 + s^3 E m^3,
-  // and E m^k = k! n! / (n + k)!.
+  // with E m^k = k! n! / (n + k)!.
   std::vector<RunResult> paths;
   for (uint64_t i = 0; i < 20000; ++i) paths.push_back(path(std::pow(uniform(i), -0.5)));
   for (const int controls : {1, 4, 8}) {
@@ -109,18 +110,19 @@ TEST_CASE("drawn proofs: controls and runs of one distribution leave each other 
       const double s = 1 / (f * f), n = controls, m = 1 / (n + 1), m2 = 2 * m / (n + 2), m3 = 3 * m2 / (n + 3);
       const double p = 3 * s * m - 3 * s * s * m2 + s * s * s * m3;
       INFO(controls << " controls, factor " << f << ": " << p);
-      // Four standard errors of as many proofs as the paths give without sharing.
+      // Four standard errors for the number of proofs that the paths yield if no path is shared.
       CHECK(std::abs(part_above(needed, f) - p) < 4 * std::sqrt(p * (1 - p) * (n + 3) / 20000));
     }
   }
 }
 
 TEST_CASE("drawn proofs: no path twice, one run of each form, and the same however many are drawn") {
-  // With as many paths as a proof has, each is in each: the three runs are the largest in 1 of 35 draws.
+  // If there are only as many paths as a proof needs, all are used. The three runs are the largest in 1 of 35 draws.
+  // draws.
   std::vector<RunResult> seven, forms;
   for (int i = 1; i <= 7; ++i) seven.push_back(path(i));
   for (const double factor : factors(drawn_proofs(seven, {}, 4, 200, 1, DType::f64))) {
-    // The largest control is 4, 5, 6 or 7; with 7 among the controls the worst run is smaller.
+    // The largest control is 4, 5, 6 or 7. If it is 7, the worst run is smaller.
     bool known = false;
     for (const double worst : {3, 4, 5, 6, 7})
       for (const double most : {4, 5, 6, 7}) known = known || (worst != most && factor == Approx(worst / most));

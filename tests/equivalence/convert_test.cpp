@@ -1,4 +1,4 @@
-// Conversion between forms: logits, round trips, tied heads, against formulas written out, and every refusal.
+// Conversion between forms: logits, round trips, tied heads, formulas written out, and all refusals.
 #include "equivalence/coordinates/parametrisation.h"
 #include "tests/equivalence/model_files.h"
 
@@ -11,7 +11,7 @@ Tensor logits_of(const ModelFile& file) {
   return logits(file.description, file.state, ModelOptions(file.description).inputs(3, 5));
 }
 
-// Every model that the round trips are tried on.
+// All models for the round trips.
 std::vector<ModelFile> files() {
   std::vector<ModelFile> all;
   manual_seed(11);
@@ -29,7 +29,7 @@ std::vector<ModelFile> files() {
   return all;
 }
 
-// A stream of width 4 by hand: two writers, a norm with gain and bias, a reader with its bias, a neutral tensor.
+// A stream of width 4 made by hand: two writers, a norm with gain and bias, a reader with its bias, a neutral tensor.
 struct ByHand {
   TensorMap state;
   streams::Placement layout;
@@ -85,7 +85,7 @@ TEST_CASE("what is stored in compressed form is narrower, and not the tensors of
   CHECK(crms.state.at("token.weight").shape() == Dims{11, 7});
   CHECK(crms.state.at("blocks.1.mlp.fc2.weight").shape() == Dims{7, 32});
   CHECK(crms.state.at("head.weight").shape() == Dims{11, 7});
-  // Power: the raw weights without recentring are another function in a mapped RMSNorm model.
+  // Negative control: with raw weights that are not recentred, a mapped RMSNorm model is another function.
   const ModelFile rms = converted(file, Form::rms_norm);
   CHECK(relative_deviation(logits_of(rms),
                            logits({rms.description}, file.state, ModelOptions(rms.description).inputs(3, 5))) > 1e-2);
@@ -122,7 +122,7 @@ TEST_CASE("gain and bias of the norm fold into reader and bias as the formula sa
   }
   CHECK(converted.find("norm.weight") == nullptr);
 
-  ByHand t;  // stored [in, out], as GPT-2 has it
+  ByHand t;  // stored as [in, out], as in GPT-2
   t.layout.places[2].dim = 0;
   const TensorMap state = t.with("head.weight", contiguous(transpose(t.state.at("head.weight"), 0, 1)));
   const Tensor turned = convert(state, t.layout, Form::crms_norm).state.at("head.weight");
@@ -148,7 +148,7 @@ TEST_CASE("tied embeddings: the head of the compressed form is B (I + 11^T), the
   CHECK(largest(matmul(table, eye(7, 7, kF64) + 1.0) - head) < 1e-14);
   CHECK(relative_deviation(logits_of(file), logits_of(crms)) < 1e-12);
   CHECK(relative_deviation(logits_of(file), logits_of(with_tensor(crms, "head.weight", table))) > 1e-2);
-  // In the isometric basis the stored table is right as it is.
+  // In the isometric basis the head equals the stored table.
   const ModelFile isometric = converted(file, Form::crms_isometric);
   CHECK(largest(isometric.state.at("token.weight") - isometric.state.at("head.weight")) < 1e-14);
 }
@@ -160,7 +160,7 @@ TEST_CASE("raw weights of any form are the Pre-LN model's") {
   CHECK_THROWS_WITH(convert_model(file, Form::layer_norm), Contains("has the form layer_norm already"));
 }
 
-// Those of crms_norm with their sum: sum_rounding_test.cpp.
+// sum_rounding_test.cpp tests crms_norm, whose rounding keeps sums.
 TEST_CASE("each tensor keeps its dtype, and is rounded to the nearest") {
   manual_seed(10);
   for (DType dtype : {DType::f32, DType::bf16}) {
@@ -203,7 +203,7 @@ TEST_CASE("what cannot be converted exactly is refused, with tensor and reason")
     const Form to = layout.form == Form::layer_norm ? Form::crms_isometric : Form::layer_norm;
     CHECK_THROWS_WITH(convert(state, layout, to, dtype), Contains(name) && Contains(reason));
   };
-  CHECK_NOTHROW(convert(h.state, h.layout, Form::crms_isometric));  // what all cases are a change of
+  CHECK_NOTHROW(convert(h.state, h.layout, Form::crms_isometric));  // the unchanged case
   const std::tuple<const char*, Tensor, const char*> states[] = {
       {"inner", {}, "missing"},
       {"norm.bias", {}, "missing"},

@@ -1,4 +1,4 @@
-// The criterion against forged results: whatever is not a proof must not pass as one.
+// The criterion applied to forged results: anything that is not a proof must not pass as one.
 #include "equivalence/lockstep/criterion.h"
 
 #include <limits>
@@ -32,7 +32,7 @@ Verdict concluded(ProofResult& proof) {
 Deviations constant(size_t steps, double loss, double gradient, double weight) {
   return {std::vector(steps, loss), std::vector(steps, gradient), std::vector(steps, weight)};
 }
-// From one step on to another.
+// Fills the steps [from, to).
 void fill(Deviations& d, size_t from, size_t to, double value) {
   for (Series series : kAll) std::fill((d.*series).begin() + from, (d.*series).begin() + to, value);
 }
@@ -86,7 +86,7 @@ TEST_CASE("criterion: NaN is never the same in a run, and ends the horizon in it
       (proof.controls[2].deviations.*series)[t] = kNan;
       for (RunResult& r : proof.runs) r.control = {};
       conclude(proof);
-      CHECK(proof.horizon.steps == static_cast<int>(t));  // before that, everything is as it was
+      CHECK(proof.horizon.steps == static_cast<int>(t));  // earlier steps are unchanged
       CHECK(proof.runs[0].observed == (t < 20 ? Verdict::undecided : Verdict::same));
     }
 }
@@ -116,7 +116,7 @@ TEST_CASE("criterion: what was compared with itself proves nothing") {
   CHECK(accepted(run));
   unmoved.control = constant(50, 0, 0, 0);
   CHECK(verdict(unmoved) == Verdict::undecided);
-  for (Series series : {&Deviations::gradient, &Deviations::weight}) {  // controls that moved in one of the two alone
+  for (Series series : {&Deviations::gradient, &Deviations::weight}) {  // controls that moved in only one of the two
     unmoved = form_run();
     unmoved.control.*series = unmoved.deviations.*series = std::vector<double>(50);
     CHECK(verdict(unmoved) == Verdict::undecided);
@@ -138,13 +138,13 @@ TEST_CASE("criterion: a negative control must start equal and end far away, in e
     CHECK_FALSE(accepted(run));
     last = least * 1.01;
     CHECK(accepted(run));
-    (run.control.*series).back() = 1e-9;  // now 1e6 D_c is what decides
+    (run.control.*series).back() = 1e-9;  // now 1e6 D_c is the larger limit
     CHECK_FALSE(accepted(run));
     last = kNan;
     CHECK_FALSE(accepted(run));
   }
   RunResult run = negative_run();
-  run.deviations.loss.back() = 0;  // as the reference's at the last step, and far away before
+  run.deviations.loss.back() = 0;  // equal to the reference at the last step, and far away before
   CHECK(accepted(run));
   run.deviations.loss[0] = 2e-12;
   CHECK_FALSE(accepted(run));
@@ -161,7 +161,7 @@ TEST_CASE("criterion: a bound has power below a third of what a wrong training r
       reached = reach;
       return verdict(run, dtype);
     };
-    const auto limited_at = [&](size_t steps) { return 2.999 * (30 * control[steps] + 64 * 0x1p-52); };  // ends before
+    const auto limited_at = [&](size_t steps) { return 2.999 * (30 * control[steps] + 64 * 0x1p-52); };  // ends there
     CHECK(judged(limited_at(20), DType::f64) == Verdict::same);
     CHECK(run.horizon.steps == 20);
     CHECK(run.horizon.ended_by == (q == 0 ? "the loss" : q == 1 ? "gradients" : "weights"));
@@ -176,15 +176,15 @@ TEST_CASE("criterion: a bound has power below a third of what a wrong training r
     CHECK(judged(0, DType::f64) == Verdict::undecided);
     CHECK_THAT(run.reason, StartsWith("from step 1 on a wrong training was not seen to move"));
     CHECK(judged(kNan, DType::f64) == Verdict::undecided);
-    CHECK(judged(64 * 0x1p-23, DType::f32) == Verdict::undecided);  // the floor alone is above a third of that
+    CHECK(judged(64 * 0x1p-23, DType::f32) == Verdict::undecided);  // the floor alone is larger than a third of it
     CHECK(run.horizon.term == "64 eps");
     CHECK(judged(1, DType::f64) == Verdict::same);
-    for (size_t t = 30; t < 50; ++t) control[t] = 4e-7;  // 30 times that is above 1e-5
+    for (size_t t = 30; t < 50; ++t) control[t] = 4e-7;  // 30 times this exceeds 1e-5
     CHECK(judged(1, DType::f64) == Verdict::same);
     CHECK(run.horizon.steps == 30);
     CHECK(judged(1, DType::f32) == Verdict::same);
     CHECK(run.horizon.steps == 50);
-    (run.deviations.*kAll[q])[40] = 2e-5;  // beyond the horizon, and beyond the bound
+    (run.deviations.*kAll[q])[40] = 2e-5;  // beyond the horizon, and above the bound
     CHECK(judged(1, DType::f64) == Verdict::different);
   }
   RunResult coarse = form_run();
@@ -198,7 +198,7 @@ TEST_CASE("criterion: a bound has power below a third of what a wrong training r
 TEST_CASE("criterion: chaos is not equivalence, nor are infinite controls") {
   RunResult run = form_run();
   fill(run.control, 0, 10, 1e-7), fill(run.control, 10, 50, 14), fill(run.deviations, 0, 50, 0.9);
-  CHECK(verdict(run, DType::f32) == Verdict::different);  // at step 1 already
+  CHECK(verdict(run, DType::f32) == Verdict::different);  // already at step 1
   fill(run.deviations, 0, 10, 1e-7);
   CHECK(verdict(run, DType::f32) == Verdict::undecided);
   CHECK_FALSE(run.as_expected);
@@ -214,14 +214,14 @@ TEST_CASE("criterion: in chaos a broken bound shows as little as one that is kep
     fill(run.control, 30, 50, 10), fill(run.deviations, 30, 50, 1e6);
     CHECK(verdict(run, dtype) == Verdict::same);
     CHECK(run.horizon.steps == 30);
-    for (Series series : kAll) {  // a bound below what a wrong training reaches decides, also beyond the horizon
+    for (Series series : kAll) {  // a bound below the effect of wrong trainings decides, even beyond the horizon
       RunResult broken = run, nan = run;
       (broken.control.*series)[40] = 0.49 / 30, (nan.deviations.*series)[40] = kNan;
       for (RunResult* r : {&broken, &nan}) CHECK(verdict(*r, dtype) == Verdict::different);
     }
-    run.control.gradient[40] = 2.0 / 30;  // below what it reaches, but above 1
+    run.control.gradient[40] = 2.0 / 30;  // smaller than the effect of a wrong training, but above 1
     CHECK(verdict(run, dtype) == Verdict::same);
-    run.reach = {};  // nothing is known of wrong trainings: a bound below the largest that decides is broken or not
+    run.reach = {};  // no wrong training is known: a run can be different, but not the same
     CHECK(verdict(run, dtype) == Verdict::undecided);
     run.deviations.loss[3] = 1;
     CHECK(verdict(run, dtype) == Verdict::different);
@@ -245,7 +245,7 @@ TEST_CASE("criterion: the reach is that of the weaker wrong training within its 
   wrong[0].deviations.loss[20] = 9;
   const Magnitudes r = reach(wrong);
   CHECK((r.loss == 0.2 && r.gradient == 1 && r.weight == 0.5));
-  wrong[1].deviations.weight[3] = kNan;  // what is not a number shows nothing
+  wrong[1].deviations.weight[3] = kNan;  // NaN shows nothing
   wrong[1].deviations.weight[2] = 0.3;
   for (size_t t : {0u, 1u}) wrong[1].deviations.weight[t] = 0;
   CHECK(reach(wrong).weight == 0.3);
@@ -263,7 +263,7 @@ TEST_CASE("criterion: what counts against a proof makes it different, what only 
   CHECK(proof.runs[0].observed == Verdict::undecided);
   proof.runs[1].deviations.weight[30] = 1e-3;
   CHECK(concluded(proof) == Verdict::different);
-  for (size_t i = 0; i < 5; ++i) {  // with any of its runs
+  for (size_t i = 0; i < 5; ++i) {  // for each of its runs
     proof = synthetic_proof(50);
     proof.runs[i].expected = proof.runs[i].expected == Verdict::same ? Verdict::different : Verdict::same;
     conclude(proof);

@@ -1,5 +1,5 @@
-// How a stream begins and what it is read by, beside the ordinary: a norm behind a table, a module that it enters with a
-// mean, rows read side by side, several streams in a file. Against loops that spell out the formulas.
+// Unusual beginnings and readers of a stream: a norm after a table, a module that rows with a mean enter, rows that are
+// read side by side, several streams in one file. Compared with loops that spell out the formulas.
 #include <algorithm>
 #include <cmath>
 
@@ -40,7 +40,7 @@ streams::Placement placed(const std::string& json, const TensorMap& s, bool conv
   return streams::placement_in(streams::Layout::from_json(json), s, form, converted);
 }
 
-// (x - mean) / sqrt(mean (x - mean)^2 + eps), or without the mean, divided as if there were `more` zeros.
+// (x - mean) / sqrt(mean (x - mean)^2 + eps), or without subtracting the mean; divides as if there were `more` zeros.
 Values normed(Values x, bool centre, size_t more) {
   double mean = 0, square = 0;
   for (double v : x) mean += v / static_cast<double>(x.size());
@@ -99,7 +99,7 @@ TEST_CASE("a norm behind a table: rounding is carried through it") {
   Values moved = rounded.at("table").to(DType::f64).to_vector<double>();
   const auto largest =
       std::max_element(moved.begin(), moved.begin() + 6, [](double a, double b) { return std::abs(a) < std::abs(b); });
-  *largest *= 1 + 0x1p-4;  // 8 ulps at least
+  *largest *= 1 + 0x1p-4;  // at least 8 ulps
   const Tensor wrong = from_span(std::span<const double>(moved), {9, 6}).to(DType::bf16);
   CHECK_FALSE(compare_entries(s, layout, with_tensor(rounded, "table", wrong), layout).same());
 }
@@ -123,7 +123,7 @@ TEST_CASE("rows read side by side: each part has its norm's gain and bias, and t
     for (double& a : v) a -= mean;
     return v.resize(kept), v;
   };
-  // CRMSNorm divides by the sum over all six squares, of which the last is that of minus the sum of the others.
+  // CRMSNorm divides by the sum of all six squares. The last entry is minus the sum of the others.
   const auto crms = [](const Values& v) {
     Values whole = v;
     whole.push_back(0);

@@ -1,5 +1,5 @@
-// What follows for every cell of the grid from measured properties of the updates, against the published table; what an
-// architecture takes away; variants that are not what they say.
+// The expected verdicts of all cells of the grid, derived from measured properties of the updates, compared with the
+// published table; the effect of an architecture; variants that differ from their names.
 #include "equivalence/grid/expectation.h"
 
 #include "equivalence/grid/grid.h"
@@ -9,7 +9,7 @@ namespace {
 
 char sign(Expectation e) { return e == Expectation::same ? '=' : e == Expectation::different ? '!' : '-'; }
 
-// The 330 cells of docs/normalization.md; columns in the order of recipes().
+// The 330 cells of docs/normalization.md, with the columns in the order of recipes().
 constexpr std::pair<const char*, const char*> kPublished[] = {
     {"a1", "======!===!=!====!!==="}, {"a2", "!!!!!!!!!!!!!!!!!!!!!!"}, {"a3", "=====!!!=!!!!!!!!!!!=="},
     {"a4", "=====!!!!!!!!!!!!!!!!!"}, {"a5", "======!===!=!====!!==="}, {"a6", "=====!!!=!!!!!!!!!!!=="},
@@ -17,7 +17,7 @@ constexpr std::pair<const char*, const char*> kPublished[] = {
     {"c2", "======================"}, {"c3", "=====!!!!!!!!!!!!!!!!!"}, {"c4", "======-===-=-====--==="},
     {"c5", "======================"}, {"d1", "=====!!!=!!!!!!!!!!!=!"}, {"d2", "======-===-=-====--==="}};
 
-// What is expected of every variant.
+// The expected verdicts of all variants.
 std::string row_of(const Predicates& update, const Visible& visible = {}) {
   std::string signs;
   for (const Variant& v : variants()) signs += sign(expectation(v, update, visible).value);
@@ -83,7 +83,7 @@ TEST_CASE("expectation: what a learned gain and a tied head take away") {
   CHECK(row({.affine = true, .writers_mean = true, .readers_mean = true}) == "-------=-=--=--");
   CHECK(row({.writers_mean = true}) == "-------=-=--=--");
   CHECK_THAT(expectation(variant("c3"), update, {.affine = true}).because, Contains("no place for a learned gain"));
-  CHECK(row({.gradient_mean = true}) == "===============");  // an update that has all properties does not see it either
+  CHECK(row({.gradient_mean = true}) == "===============");  // an update that has all properties is not affected
   Predicates adam = update;
   adam.measured[static_cast<size_t>(Property::gradient_mean_unseen)].holds = false;
   CHECK(expectation(variant("a7"), adam).value == Expectation::same);
@@ -105,16 +105,16 @@ TEST_CASE("expectation: follows what a variant stores and does, not its name") {
   const Expectation same = Expectation::same, different = Expectation::different, undefined = Expectation::undefined;
   CHECK(expected("c1", update, [](Variant& v) { v.storage = streams::Stored::raw; }) == same);
   CHECK(expected("b", update, [](Variant& v) { v.storage = streams::Stored::mapped; }) == different);
-  // Raw, but the mean of the weights is taken away.
+  // Raw, but the mean of the weights is removed.
   const auto recentred = [](Variant& v) { v.after_step = Projection::writers; };
   CHECK(expected("b", update, recentred) == same);
   CHECK(expected("b", decaying, recentred) == different);
-  // Lifted by P: a5.
+  // Lifted with P, like a5.
   const auto lifted = [](Variant& v) { v.form = streams::Form::rms_norm; };
   CHECK(expected("c4", update, lifted) == same);
   CHECK(expected("c4", decaying, lifted) == undefined);
   CHECK(expected("c4", update,
                  [](Variant& v) { v.form = streams::Form::rms_norm, v.storage = streams::Stored::raw; }) == undefined);
-  // Takes the mean of coordinates.
+  // Would subtract the mean of coordinates.
   CHECK(expected("d1", sgd, [](Variant& v) { v.start = Projection::writers; }) == undefined);
 }

@@ -1,4 +1,4 @@
-// Conversion in pieces: the tensors of a conversion of the whole, the same verdicts, and little memory.
+// Conversion in pieces: the same tensors as a conversion of the whole file, the same verdicts, and little memory.
 #include "equivalence/verify/file_conversion.h"
 
 #include "core/memory/allocator.h"
@@ -11,7 +11,7 @@ namespace {
 
 bool always() { return true; }
 
-// To the last bit; products with Q [d, d - 1] are summed in an order that depends on the number of rows.
+// Compares bit by bit. `summed`: products with Q [d, d - 1] are added in an order that depends on the number of rows.
 void check_same(const LazyState& found, const TensorMap& expected, bool summed = false) {
   REQUIRE(found.outline.size() == expected.size());
   auto at = expected.begin();
@@ -49,10 +49,10 @@ TEST_CASE("conversion in pieces: the bytes of a conversion of the whole, in ever
         return t.name == c.name && t.what == c.what && t.before == c.before && t.after == c.after;
       }));
     }
-    // What verify says of the two files: the same share of the bound to the last bit, for rows are compared alike.
+    // The comparison of verify: the same share of the bound to the last bit, because rows are compared in the same way.
     const EntryComparison entries = compare_entries(widened(state), layout, whole.exact, whole.layout);
     if (!summed) CHECK(entries.share == pieces.exact().entries.share);
-    // And back: the means of the writers of rms_norm are judged by the largest entry of all pieces.
+    // And back: the means of rms_norm's writers are judged relative to the largest entry of all pieces.
     FileConversion back(whole.state, whole.layout, Form::layer_norm, {}, 40);
     REQUIRE(back.check(always));
     CHECK(back.exact().same());
@@ -88,7 +88,7 @@ TEST_CASE("verify in pieces: two are cut alike, into pieces that are small enoug
   const TensorMap wide = gpt2(9, 50);
   const streams::Placement layout = gpt2_layout(wide, 9);
   const Conversion narrow = convert(wide, layout, Form::crms_norm);
-  constexpr int64_t most = 40;  // 4 slices of 9, or 5 of 8
+  constexpr int64_t most = 40;  // 4 slices of 9 numbers, or 5 of 8
   for (const UnitPair& pair : in_pairs(units_of(wide, layout, most), units_of(narrow.state, narrow.layout, most)))
     for (const auto& [units, state] : {std::pair(&pair.a, &wide), {&pair.b, &narrow.state}})
       for (const Unit& u : *units) CHECK(u.block * (state->at(u.names.front()).numel() / u.slices) <= most);
@@ -114,7 +114,7 @@ TEST_CASE("verify in pieces: beside pieces the tables of the two are in memory")
   const int64_t before = host_allocator().stats().peak;
   const StateComparison c = compare_states(file(0), layout, file(1), layout);
   CHECK_THAT(c.entries.reason,
-             Contains("[12345"));  // the entry, or what the norm's bias makes of it in the head's bias
+             Contains("[12345"));  // the entry itself, or its effect on the head's bias through the norm's bias
   CHECK_FALSE(c.readers.same());
   INFO(host_allocator().stats().peak - before << " bytes, the largest tensor has " << largest);
   CHECK(host_allocator().stats().peak - before < 2 * largest + (int64_t{64} << 20));

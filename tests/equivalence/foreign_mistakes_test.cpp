@@ -1,5 +1,5 @@
-// Mistakes out of public issue lists of ports: a convolutional net, a gated recurrent net and an autoencoder. The code
-// of causes knows none. No cause may be named that is not the mistake.
+// Mistakes from public issue lists of ports: a convolutional net, a gated recurrent net and an autoencoder. The code
+// that finds causes was written without them. It must not name a cause that is not the mistake.
 #include <map>
 
 #include "autograd/ops/arrange.h"
@@ -26,7 +26,7 @@ struct Foreign : nn::Module {
   bool is(std::string_view name) const { return bug == name; }
 };
 
-// conv, batch norm, relu, max pool, linear; as in a port from channels last.
+// conv, batch norm, relu, max pool, linear, like a port from a channels-last framework.
 struct Pictures : Foreign {
   explicit Pictures(std::string_view bug)
       : Foreign(bug, {{"conv", {6, 3, 3, 2}}, {"gain", {6}}, {"shift", {6}}, {"head", {4, 24}}, {"bias", {4}}}) {}
@@ -80,7 +80,7 @@ struct Recurrent : Foreign {
   }
 };
 
-// An autoencoder with noise, and its two losses.
+// An autoencoder with noise and two losses.
 struct Encoder : Foreign {
   explicit Encoder(std::string_view bug) : Foreign(bug, {{"enc", {6, 5}}, {"dec", {5, 3}}, {"bias", {5}}}) {}
   Tensor loss(const Tensor& x) {

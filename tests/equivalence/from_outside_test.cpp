@@ -1,5 +1,5 @@
-// Norms of a program's own in proofs, the grid and the certificate: what is expected of them follows from what the
-// function was measured to see, also where they are not what they seem.
+// A user's norms in proofs, the grid and the certificate: the expected verdicts follow from the measured invariances of
+// the function, even if these differ from what the norm seems to have.
 #include "equivalence/certificate/certificate_text.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/lockstep/prove.h"
@@ -23,28 +23,28 @@ template <class F> nn::Arrangement arrangement(const char* name) {
 }
 
 Tensor centred_where(NormKind kind, const Tensor& x) { return kind == NormKind::layer ? recentre(x, -1) : x; }
-// Of rows, with the entry that crms_norm does not store.
+// The sum over whole rows, including the entry that crms_norm does not store.
 Tensor whole_sum(const Tensor& entries, NormKind kind, const Tensor& last) {
   const Tensor s = sum(entries, {-1}, true);
   return kind == NormKind::crms ? s + last : s;
 }
 
-// Divides by 1 + root mean square: of the length of rows alone, which all coordinates know.
+// Divides by 1 + root mean square, which depends only on the length of rows, so it is the same in all coordinates.
 struct Soft {
   static Tensor norm(const Tensor& rows, NormKind kind, double width) {
     const Tensor x = centred_where(kind, rows);
     return x / (sqrt(whole_sum(square(x), kind, square(sum(x, {-1}, true))) / width) + 1.0);
   }
 };
-// Divides by 1 + mean |x|, which is that of the row in the first three forms, and turns with the Helmert basis in the
-// fourth.
+// Divides by 1 + mean |x|: a function of the row in the first three forms, but in the fourth form a function of its
+// Helmert coordinates.
 struct Absolute {
   static Tensor norm(const Tensor& rows, NormKind kind, double width) {
     const Tensor x = centred_where(kind, rows);
     return x / (whole_sum(abs(x), kind, abs(sum(x, {-1}, true))) / width + 1.0);
   }
 };
-// Takes no mean away: writers' means and readers' are seen.
+// Subtracts no mean, so it depends on the means of writers and readers.
 struct Uncentred {
   static Tensor norm(const Tensor& rows, NormKind, double width) {
     return rows / (sqrt(sum(square(rows), {-1}, true) / width) + 1.0);
@@ -66,7 +66,7 @@ std::string expected(const TableResult& r, size_t column) {
   return signs;
 }
 
-// As Soft, with a fault of 1e-11 in rms_norm alone, and noise that hides it: of each call another one.
+// Like Soft, with an error of 1e-11 only in rms_norm, hidden by noise that changes with every call.
 struct Noisy {
   static Tensor norm(const Tensor& rows, NormKind kind, double width) {
     static int calls = 0;
@@ -105,7 +105,7 @@ TEST_CASE("visible: what a norm of one's own sees is measured") {
   }
   CHECK((uncentred.writers_mean && uncentred.readers_mean));
   CHECK_FALSE(soft.gradient_mean);
-  CHECK(absolute.gradient_mean);  // |x| becomes its sign, which is not centred
+  CHECK(absolute.gradient_mean);  // the derivative of |x| is the sign, which is not centred
 }
 
 TEST_CASE("grid: norms of one's own come out as derived") {
@@ -152,7 +152,7 @@ TEST_CASE("a row that calls itself by a listed name is from outside all the same
   CHECK(CertificateOptions().looks_at(a));
   a.optimizer = &own;
   CHECK(name_of(a) == "gpt1 (from outside)");
-  CHECK(CertificateOptions().looks_at(a));  // what rounding does to gradients has nothing to do with an optimizer
+  CHECK(CertificateOptions().looks_at(a));  // the rounding errors of gradients do not depend on the optimizer
   a.connection = forged;
   CHECK_FALSE(CertificateOptions().looks_at(a));
   a = architecture("gpt1");
@@ -219,9 +219,9 @@ TEST_CASE("from outside: rows that lack what they need, and what cannot be said 
   own.connection = arrangement<Soft>("soft");
   CertificateOptions beside;
   beside.architectures = {own};
-  CHECK(beside.trained_regimes().empty());  // they are of the library's gpt2
+  CHECK(beside.trained_regimes().empty());  // the regimes are for the library's gpt2
 
-  // A file cannot name connections that the library does not list, least of all by a listed name.
+  // A file cannot name connections that are not in the library's list, and must not use a listed name for others.
   nn::Gpt forged({.vocab = 5,
                   .context = 4,
                   .transformer = {.width = 8, .depth = 1, .heads = 2, .connection = arrangement<Soft>("pre_ln")}});

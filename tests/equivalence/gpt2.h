@@ -1,4 +1,4 @@
-// A GPT-2 of one block as other frameworks store it, and its description.
+// A GPT-2 with one block, stored as in other frameworks, and its description.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace isonorm::test {
 
-// With a table of so many rows; f32, every number random.
+// Token table with `rows` rows; f32, all numbers random.
 inline TensorMap gpt2(int64_t width, int64_t rows) {
   TensorMap state;
   Generator generator{4, 0};

@@ -1,4 +1,4 @@
-// GPT-2 of gpt2.h as a program runs it, in the program's own precision, and what a reference keeps of that.
+// GPT-2 of gpt2.h computed by another program in its own precision, and the reference tensors that it saves.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,8 @@ namespace isonorm::test {
 
 constexpr int64_t kWidth = 24, kRows = 7, kVocab = 30;
 
-// What GPT-2 computes, its branches of random rows, every number and sum in T, and rounded to `stored` where bf16 is.
+// GPT-2 with random rows as inputs of the branches' last layers. Computes and adds in T, and rounds to `stored` if that
+// is bf16.
 template <class T> class Program {
  public:
   Program(const TensorMap& state, DType stored) : state_(state), stored_(stored) {
@@ -49,7 +50,7 @@ template <class T> class Program {
     save(name + ".weight", stream_, y);
   }
   void add(const Tensor& y) { stream_ = stream_.defined() ? rounded(stream_ + rounded(y)) : rounded(y); }
-  // Rows with a mean and a few larger entries, which the program has in its own precision.
+  // Rows with a mean, in the program's precision.
   Tensor rows(int64_t n) { return rounded(randn({1, kRows, n}, {DType::f64}, generator_) * 0.2 + 0.3); }
   std::vector<T> numbers(const Tensor& x) const { return to(x, DTypeOf<T>).template to_vector<T>(); }
   Tensor rounded(const Tensor& x) const { return to(to(x, stored_), DTypeOf<T>); }

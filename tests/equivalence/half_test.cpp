@@ -1,4 +1,4 @@
-// Conversion of and to F16: verified by bounds of its rounding, and what is no rounding is found.
+// Conversion from and to F16: verified by the bounds of its rounding; any larger deviation is detected.
 #include <algorithm>
 #include <cmath>
 
@@ -14,13 +14,13 @@ using Relation = EntryComparison::Relation;
 constexpr int64_t kWidth = 9;
 const NumberFormat kF16{DType::f32, true};
 
-// The model, in F16 where `half`.
+// The model; in F16 if `half`.
 LazyState model(bool half) {
   LazyState state(gpt2(kWidth, 50));
   return half ? io::in_format(state, kF16) : state;
 }
 
-// The same with the largest number of a tensor changed.
+// The same file with the largest number of one tensor changed.
 LazyState with(const LazyState& file, const std::string& name, const std::function<float(float)>& change) {
   LazyState changed = file;
   changed.read = [=](const std::string& n) {
@@ -56,9 +56,9 @@ TEST_CASE("F16: from F16 and from f32, to F16 and to f32, a conversion is one ro
       for (const auto& [name, outline] : result.outline) {
         CHECK(outline.dtype() == DType::f32);
         const Tensor t = result.read(name);
-        if (to_half) CHECK(same_bytes(io::from_half(io::to_half(t)), t));  // every number is one of F16
+        if (to_half) CHECK(same_bytes(io::from_half(io::to_half(t)), t));  // all numbers are F16 numbers
       }
-      // verify, of the two files.
+      // verify, for the two files.
       streams::Placement after = conversion.layout();
       for (streams::NormPlace& n : after.norms) n.weight.clear(), n.bias.clear();
       after = streams::placement_in(streams::Layout::from_json(gpt2_spec(kWidth)), result.outline, form, true);
@@ -68,11 +68,11 @@ TEST_CASE("F16: from F16 and from f32, to F16 and to f32, a conversion is one ro
       CHECK(c.readers.format == (from_half || to_half ? kF16 : NumberFormat(DType::f32)));
       CHECK(compare_states(result, after, file, layout).entries.same());
       if (!to_half) continue;
-      // Of a file that is said to hold f32, rounding explains 2^-13 of that.
+      // If the file claims to hold f32, rounding explains only 2^-13 of the deviation.
       LazyState silent = result;
       silent.half.clear();
       CHECK_FALSE(compare_states(file, layout, silent, after).entries.same());
-      // Three steps in one entry, and a mean that was not taken off.
+      // An entry off by three steps, and a mean that was not subtracted.
       const Steps steps(kF16);
       const auto moved = [&](float x) { return static_cast<float>(x + 3 * steps.at(x)); };
       for (const char* name : {"wte.weight", "h.0.mlp.c_fc.weight", "h.0.attn.c_proj.bias"}) {
@@ -101,7 +101,7 @@ TEST_CASE("F16: two files of one form, one rounded from the other, and numbers t
   TensorMap numbers;
   for (const auto& [name, shape] :
        std::vector<std::pair<std::string, Dims>>{{"w.weight", {6, 4}}, {"r.weight", {3, 6}}, {"inner", {5}}})
-    numbers.add(name, randn(shape, {DType::f32}, generator) * 1e-6);  // most are subnormal in F16
+    numbers.add(name, randn(shape, {DType::f32}, generator) * 1e-6);  // mostly subnormal in F16
   const LazyState fine(numbers), coarse = io::in_format(fine, kF16);
   const auto layout = streams::placement_in(streams::Layout::from_json(spec), numbers, Form::layer_norm);
   CHECK(compare_entries(fine, layout, coarse, layout).relation == Relation::second_rounded);

@@ -1,5 +1,5 @@
-// A step of training, spelled out in f64, with mistakes planted in it: each is found by its own hypothesis, at the tensor where it
-// begins, and by no other. The order of execution: what names say.
+// A training step spelled out in f64, with planted mistakes: each must be found by its own hypothesis and no other, at
+// the tensor where it begins. Also the order of execution, from names.
 #include <map>
 #include <numeric>
 #include <random>
@@ -74,7 +74,7 @@ struct Program {
   Fault fault;
   NaiveNorm norm;
   std::mt19937 draw;
-  std::map<std::string, Tensor> recorded;  // as the safetensors library sorts them
+  std::map<std::string, Tensor> recorded;  // sorted like in the safetensors library
 
   Rows random(int rows, double size = 1, double mean = 0) {
     std::normal_distribution<double> normal(mean, size);
@@ -89,7 +89,7 @@ struct Program {
     const int64_t n = static_cast<int64_t>(r.size());
     recorded[name] = n == 1 ? from_vector(flat, {kWidth}) : from_vector(flat, {n, kWidth});
   }
-  // y = x W^T, and what a gradient of y makes of x and W.
+  // y = x W^T; also used for the gradients of x and W.
   static Rows times(const Rows& x, const Rows& w) {
     Rows y(x.size(), Row(w.size()));
     for (size_t i = 0; i < x.size(); ++i)
@@ -114,7 +114,7 @@ struct Program {
     record(name + ".output", y);
     return y;
   }
-  // Gradients of input, gain and bias.
+  // Returns the gradient of the input; records those of gain and bias.
   Rows back(const std::string& name, const Rows& x, const Row& gain, const Rows& dy) {
     Rows dx, of_gain(1, Row(kWidth)), of_bias(1, Row(kWidth));
     for (size_t i = 0; i < x.size(); ++i) {
@@ -141,7 +141,7 @@ struct Program {
     recorded[name + ".after"] = from_vector(after, w.shape());
   }
 
-  // x + proj(gelu(fc(ln(x)))), a norm, and a loss that is its product with random numbers.
+  // x + proj(gelu(fc(ln(x)))), a norm, and as loss the inner product with random numbers.
   void step() {
     const Rows x = random(kRows, 0.1, 0.3), fc = random(kWidth), proj = random(kWidth);
     Row gain = random(1, 0.2, 1)[0], last_gain = random(1, 0.2, 1)[0];
@@ -213,7 +213,7 @@ TensorsComparison compared(const TensorMap& a, const TensorMap& b) {
 
 struct Planted {
   Fault fault;
-  const char *first, *agrees, *says;  // an empty `says`: none of them
+  const char *first, *agrees, *says;  // `says` empty: no hypothesis fits
 };
 const Planted kPlanted[] = {
     {Fault::backward_mean, "ln_f.input.grad", "ln_f.bias.grad", "a norm's backward without its mean term"},
@@ -289,7 +289,7 @@ TEST_CASE("hypotheses: the divisor of a compressed norm is named with its input,
   };
   CHECK_THAT(compare_tensors(file(16, true), file(15, true)).likely,
              Contains("B divides by 15, A by 16 (a ratio of sqrt(15 / 16) = 0.968246)"));
-  CHECK(compare_tensors(file(16, false), file(15, false)).likely.empty());  // eps makes it no factor
+  CHECK(compare_tensors(file(16, false), file(15, false)).likely.empty());  // with eps the ratio is not constant
 }
 
 TEST_CASE("hypotheses: what was inherited, and a constant that is nobody's mean, are not explained") {
@@ -309,7 +309,7 @@ TEST_CASE("hypotheses: what was inherited, and a constant that is nobody's mean,
   CHECK(std::ranges::find(inherited.tried, "another eps of a norm") == inherited.tried.end());
   CHECK(said("fc.weight", a, a + row, false).likely == "");
   CHECK(said("fc.weight.grad", a, a + row, false).likely == "");
-  // Rows of zeros, padding, say nothing of an eps.
+  // Rows of zeros (padding) contain no information about eps.
   const Tensor padded = where(arange(0, 6, 1, {DType::f64}) < 2.0, zeros({6}, {DType::f64}), ones({6}, {DType::f64}));
   const Tensor x = a * reshape(padded, {6, 1});
   const auto model = fit_norm({x, layer_norm(x, {}, {}, {.eps = 1e-3}), {}, {}}, 1e-10);
@@ -332,7 +332,7 @@ TEST_CASE("recorded tensors: what a name says") {
   is("step.12.h.0.w.after", {12, after, parameter, "h.0.w"});
   is("after.step.3.w", {3, after, parameter, "w"});
   is("w.exp_avg", {0, state, parameter, "w.exp_avg"});
-  is("output.weight", {0, before, parameter, "output.weight"});  // the head of a model, not what one gave
+  is("output.weight", {0, before, parameter, "output.weight"});  // a parameter of the head, not a module's output
   is("blocks.0.hook_resid_pre", {0, forward, output, "blocks.0.hook_resid_pre"});  // TransformerLens
   is("loss", {0, forward, output, "loss"});
   is("step.weight", {0, before, parameter, "step.weight"});
@@ -372,9 +372,10 @@ TEST_CASE("the order of execution is given, the layout's, the file's or that of 
   const auto given = order(shuffled, {"wte", "h.*.n1", "h.*.attn", "h.*.n2", "h.*.fc1", "h.*.fc2", "last", "head"});
   CHECK(given.names.front() == "wte.output");
   CHECK(given.names.back() == "loss");
-  CHECK(order(run, shuffled).names == shuffled);  // all of them: just so
+  CHECK(order(run, shuffled).names == shuffled);  // if all names are given, exactly this order
   CHECK_THROWS_WITH(order(run, {"nothing"}), Contains("no tensor is of 'nothing'"));
-  // An encoder runs before the decoder whose blocks read from it, and what reads it stands with these.
+  // The encoder runs before the decoder blocks that read from it. The readers (dec.*.attn.kv) are ordered with the
+  // decoder's blocks.
   const auto tower = [](const std::string& of) {
     return streams::Layout().writes(of + ".*.attn.out", 0).reads(of + ".*.attn.q", of + ".*.norm", 1);
   };

@@ -1,5 +1,5 @@
-// Parameters that one model has as one tensor and another as several, or in another shape: fused and separate
-// projections of attention, a convolution as a linear layer.
+// Parameters that are one tensor in one model and several in the other, or have another shape: fused and separate
+// attention projections, a convolution as a linear layer.
 #include "autograd/fused/attention.h"
 #include "autograd/ops/arrange.h"
 #include "autograd/ops/conv.h"
@@ -158,7 +158,7 @@ TEST_CASE("joined parameters: what does not fit is named, with both sizes") {
              Contains("together have size 24 along dimension 1, qkv.weight has shape [24, 8]"));
   CHECK_THAT(said(true, ParameterMap(kSplit).add("heads.*", "head.*")),
              Contains("different: the map's rule 'heads.*' -> 'head.*' fits no parameter of the first model"));
-  CHECK(gradients(true, ParameterMap(kSplit).leave_out("out.mask")).same());  // no parameter in a model, but in files
+  CHECK(gradients(true, ParameterMap(kSplit).leave_out("out.mask")).same());  // only in files
   CHECK_THROWS_WITH((Route{"w", {{.map = "reshape", .shape = {5, 5}}}}.forward(ones({4, 6}))),
                     Contains("reshape of [4, 6] to [5, 5], which has 25 entries instead of 24"));
   CHECK_THROWS_WITH(ParameterMap().concat({"q.*", "k"}, "qkv.*"),

@@ -1,4 +1,4 @@
-// Compressed weights trained as if they were raw, in a loop as a user writes it.
+// Compressed weights trained like raw weights, in a user's training loop.
 #include "equivalence/coordinates/lifted.h"
 
 #include "equivalence/coordinates/parametrisation.h"
@@ -39,7 +39,7 @@ double differentiate(nn::Gpt& m, const Batch& b) {
   return loss.item();
 }
 
-// A raw Pre-LN model whose weights have a mean, and the same in other coordinates.
+// A raw Pre-LN model whose weights have a mean, and the same model in other coordinates.
 struct Pair {
   nn::Gpt raw = gpt(streams::Form::layer_norm, streams::Stored::raw), stored;
   streams::Stream stream;

@@ -1,4 +1,4 @@
-// The logs of proofs and trainings, read back by a parser.
+// Logs of proofs and trainings, read back by a parser.
 #include <nlohmann/json.hpp>
 
 #include "equivalence/text/proof_text.h"
@@ -16,7 +16,7 @@ const TrainingResult& trained() {
   return result;
 }
 
-// The manifest of a training with another rate.
+// The manifest of a training with another learning rate.
 Manifest another_rate() {
   Manifest m = trained().manifest;
   for (auto& [name, value] : m.options)
@@ -58,12 +58,12 @@ TEST_CASE("log: of a log comes back what belongs to the training, up to a step, 
   CHECK(course.steps[2].gradient_norm == 0.5);
   REQUIRE(course.evaluations.size() == 1);
   CHECK(course.evaluations[0].accuracy() == 0.75);
-  // Where a part runs, and in which order it takes sums, makes it no other training.
+  // The device, or another order of sums, does not make it another training.
   Manifest elsewhere = trained().manifest, extended = elsewhere;
   elsewhere.options.emplace_back("device", "cuda:0");
   elsewhere.options.emplace_back("any_order", "true");
   CHECK(course_of(elsewhere).steps.size() == 3);
-  // What was logged before an extension is its own where it had the options that the extension says.
+  // Steps logged before an extension belong to the training if they had the options that the extension names.
   extended.earlier = "to step 1 with --lr 0.5 --steps 1";
   CHECK(course_of(extended).steps.at(0).loss == 8);
   for (const char* another :
@@ -88,7 +88,7 @@ TEST_CASE("log: of a log a training keeps other trainings, its own steps up to o
   CHECK(kept(theirs + "half") == theirs);
   CHECK(kept("").empty());
   CHECK(kept(theirs + ours + beyond, 0) == theirs + manifest);
-  // With other first weights, or extended, it is another one; a manifest that is none is another one's.
+  // With other initial weights, or extended, it is another training; an invalid manifest belongs to another one, too.
   Manifest from_weights = trained().manifest, extended = from_weights;
   from_weights.init_sha256 = "sha256:ab";
   extended.earlier = "to step 1 with --steps 1";
@@ -96,7 +96,7 @@ TEST_CASE("log: of a log a training keeps other trainings, its own steps up to o
        {log_manifest(from_weights), log_manifest(extended), std::string("{\"manifest\":5}\n"),
         std::string("{\"manifest\":{\"options\":[1],\"data_sha256\":5}}\n")})
     CHECK(kept(another + step(7), 0) == another + step(7));
-  // Another's last line that lacks its end alone stays.
+  // If the last line of another training's log lacks only its newline, it stays.
   const std::string open_end = theirs.substr(0, theirs.size() - 1);
   CHECK(kept(open_end) == open_end);
 }

@@ -1,4 +1,4 @@
-// Weights that rounding noise alone moves, through a parameter map.
+// Weights that are moved only by rounding noise, through a parameter map.
 #include "autograd/ops/arrange.h"
 #include "equivalence/compare/compare.h"
 #include "optim/adamw.h"
@@ -6,8 +6,8 @@
 
 namespace {
 
-// Logits x w^T + the sum of `shift`, which the cross entropy does not see: the gradient of `shift` is a sum of rounding
-// errors. `halves`: x w^T as the sum over two halves of x, which rounds otherwise.
+// Logits x w^T + the sum of `shift`, which cross entropy ignores, so the gradient of `shift` is only rounding errors.
+// `halves`: x w^T is added from two halves of x, with other rounding.
 struct Shifted : nn::Module {
   bool halves;
   nn::Parameter &weight, &shift;

@@ -1,5 +1,5 @@
-// Mistakes that people make in ports, planted one at a time. The comparison names a cause that is the mistake, or the
-// mistake's place and no cause. The table: test_equivalence "mistakes: the table*" -s
+// Mistakes that people make in ports, planted one at a time. The comparison must name the mistake as cause, or name its
+// place and no cause. The table: test_equivalence "mistakes: the table*" -s
 #include <set>
 
 #include "tests/equivalence/planted.h"
@@ -143,7 +143,7 @@ Comparison at_points(const char* bug) {
   return compare_gradients(a, b, {}, loss_of_port, port_batches(padded));
 }
 
-// A trained with AdamW of the library, B with the ported one; B or its optimizer has the mistake.
+// A is trained with the library's AdamW, B with the ported one. B or its optimizer has the mistake.
 Comparison trained(const char* bug) {
   std::set<const Storage*> ported;
   const auto make_a = [] { return manual_seed(3), std::make_unique<Port>(false, ""); };
@@ -183,7 +183,7 @@ TEST_CASE("mistakes: causes cost at most five times the gradients of the compari
     Port a(false, ""), b(true, p.bug);
     const Comparison c = compare_gradients(a, b, {}, counted, port_batches());
     if (!c.first) continue;
-    int compared = 0;  // the same points without a difference
+    int compared = 0;  // calls of the loss for the same points without a difference
     const Objective same = [&compared](nn::Module& m, const Examples& batch) {
       return ++compared, loss_of_port(m, batch);
     };

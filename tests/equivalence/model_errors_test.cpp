@@ -1,4 +1,4 @@
-// An error of a model, its optimizer or the function that makes them says which of the two models raised it.
+// If a model, its optimizer or its factory throws, the error says which of the two models it was.
 #include <stdexcept>
 
 #include "autograd/ops/create.h"
@@ -18,7 +18,7 @@ using Catch::Matchers::StartsWith;
 
 struct Checked : nn::Module {
   nn::Linear& fc = add("fc", nn::Linear(2, 3));
-  int fails_at = -1;  // number of the forward, from 0
+  int fails_at = -1;  // number of the failing forward, from 0
   int forwards = 0;
 
  protected:
@@ -31,7 +31,7 @@ struct Checked : nn::Module {
 Tensor squares(nn::Module& m, const training::Examples& batch) { return sum(square(m(batch.inputs))); }
 training::Examples batch_of(int64_t i) { return {.inputs = full({4, 2}, i + 1), .targets = zeros({4})}; }
 
-// The message of `compare`, whose kind has to be io.
+// The message of the error that `compare` throws, whose kind must be io.
 template <class F> std::string message(const F& compare) {
   try {
     compare();
@@ -52,7 +52,7 @@ TEST_CASE("model errors: compare_gradients names the model") {
   };
   CHECK(said(-1, -1) == "none");
   CHECK(said(0, -1) == "the first model: the table is missing");
-  CHECK(said(3, -1) == "the first model: the table is missing");  // a control, a copy of it
+  CHECK(said(3, -1) == "the first model: the table is missing");  // a copy of it, made as control
   CHECK(said(-1, 0) == "the second model: the table is missing");
   CHECK(said(-1, 2) == "the second model: the table is missing");
 }

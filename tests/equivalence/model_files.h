@@ -1,5 +1,5 @@
-// Small models with weights that hide nothing: means everywhere, gains and biases of norms that are not 1 and 0.
-// Files of them, and changed ones.
+// Small models whose weights are general: all have means, and gains and biases of norms are not 1 and 0. Their files,
+// and changed copies.
 #pragma once
 
 #include "equivalence/verify/verify.h"
@@ -38,7 +38,7 @@ inline training::ModelFile file_of(const nn::VitOptions& o, const streams::Strea
   return file_of_model<nn::Vit>(o, on, dtype);
 }
 
-// What conversion makes of it, as it is stored or before that is rounded.
+// The file after conversion, as stored or before rounding.
 inline training::ModelFile converted(const training::ModelFile& file, streams::Form to,
                                      const equivalence::ModelConversionOptions& o = {}) {
   const equivalence::ModelConversion c = equivalence::convert_model(file, to, o);
@@ -49,7 +49,7 @@ inline training::ModelFile converted_exactly(const training::ModelFile& file, st
   return {c.conversion.exact, c.description};
 }
 
-// Undefined: the tensor is left out. A name that is not there: it is added.
+// Undefined: leaves the tensor out. An unknown name: adds the tensor.
 inline TensorMap with_tensor(const TensorMap& state, const std::string& name, const Tensor& value) {
   TensorMap changed;
   for (const auto& [key, tensor] : state)
@@ -64,7 +64,7 @@ inline training::ModelFile with_tensor(training::ModelFile file, const std::stri
   file.state = with_tensor(file.state, name, value);
   return file;
 }
-// With change(std::vector<double>&) applied to a copy of the tensor's numbers.
+// Applies change(std::vector<double>&) to a copy of the tensor's numbers.
 template <class F> training::ModelFile edited(const training::ModelFile& file, const std::string& name, F&& change) {
   const Tensor& t = file.state.at(name);
   std::vector<double> values = t.to(DType::f64).to_vector<double>();

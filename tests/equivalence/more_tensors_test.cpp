@@ -1,5 +1,4 @@
-// Comparisons on batches of more than two tensors: the third has the weights of the examples, which the objective
-// reads.
+// Comparisons with batches of more than two tensors: the third has weights of the examples, which the objective reads.
 #include "autograd/ops/loss.h"
 #include "equivalence/compare/shift_blind.h"
 #include "optim/sgd.h"
@@ -16,7 +15,7 @@ training::Examples weighted_batch(int64_t point) {
   return batch;
 }
 
-// The mean of the examples' losses times their weights, which `unweighted` leaves out.
+// The mean of the examples' weighted losses. For the model `unweighted` the weights are left out.
 Objective weighted(const nn::Module* unweighted = nullptr) {
   return [=](nn::Module& m, const training::Examples& e) {
     const Tensor losses = cross_entropy(m(e.inputs), e.targets, {.reduction = Reduction::none});

@@ -1,4 +1,4 @@
-// Controls that move activations: which results move, by how much, and that a graph without them does not change.
+// Controls that perturb activations: which results are perturbed, by how much; without them a graph does not change.
 #include "equivalence/causes/moved_results.h"
 
 #include "autograd/ops/index.h"
@@ -7,7 +7,7 @@
 
 namespace {
 
-// The values of `make` without MovedResults, and with them.
+// The values of `make` without and with MovedResults.
 std::pair<std::vector<double>, std::vector<double>> still_and_moved(const std::function<Tensor()>& make) {
   const std::vector<double> still = make().to_vector<double>();
   const MovedResults moved(1);
@@ -31,7 +31,7 @@ TEST_CASE("moved results: each entry of a new result moves to a neighbouring num
       CHECK((moved[i] == next(INFINITY) || moved[i] == next(-INFINITY)));
       up += moved[i] > still[i];
     }
-    CHECK(std::abs(up - 300) < 4 * std::sqrt(600 / 4.0));  // 600 fair draws, four deviations
+    CHECK(std::abs(up - 300) < 4 * std::sqrt(600 / 4.0));  // 600 fair draws, four standard deviations
   }
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("moved results: views, whole numbers, infinities, maxima and unrecorde
   stays([&] { return amin(x); });
   stays([&] { return round(x * 10.0); });
   stays([&] { return relu(x * 0.0); });
-  stays([&] { return plain * 0.7; });  // takes no gradient
+  stays([&] { return plain * 0.7; });  // needs no gradient
   CHECK(x.to_vector<double>() == before);
 
   const MovedResults moved(1);
@@ -74,8 +74,8 @@ TEST_CASE("moved results: the seed decides, and the gradient of a maximum stays 
   CHECK(all(isfinite(x.grad())).item() == 1);
 }
 
-// Rows with a constant of 1000 times their spread: an ulp of a row moves the gradient a thousand times as far as an ulp
-// of a weight.
+// Rows with a constant that is 1000 times their spread: one ulp of a row changes the gradient a thousand times as much
+// as one ulp of a weight.
 TEST_CASE("moved results: a layer norm of rows far from zero has the gradients of its composition") {
   struct OffsetNet : nn::Module {
     bool composed;

@@ -1,4 +1,4 @@
-// What rounding alone moves, and what is zero in exact arithmetic.
+// Quantities that only rounding moves, and quantities that are zero in exact arithmetic.
 #include "equivalence/compare/compare.h"
 
 #include "equivalence/compare/own_training.h"
@@ -9,7 +9,7 @@
 
 namespace {
 
-// Two gradients, 1 and one that is given.
+// Two gradients: 1 and a given number.
 struct Given : OwnTraining {
   struct TwoWeights : nn::Module {
     nn::Parameter& large = add_parameter("large", ones({1}, {DType::f64}));
@@ -36,12 +36,12 @@ TEST_CASE("weights that noise alone has moved are not compared, all others are")
   struct Step {
     double a, b, control;  // gradients
   };
-  // The largest deviation of the weights after these steps.
+  // The deviation of the weights after these steps.
   const auto deviation = [](std::initializer_list<Step> steps) {
     Given a, b, control;
     double last = 0;
     for (const Step& s : steps) {
-      // What a rule as Adam's makes of noise: a step of its full size.
+      // Like a rule such as Adam's, makes a full step from noise.
       a.at(s.a), b.at(s.b), control.at(s.control);
       a.note_control(control);
       for (Given* g : {&a, &b, &control}) {
@@ -55,39 +55,39 @@ TEST_CASE("weights that noise alone has moved are not compared, all others are")
   };
   CHECK(deviation({{1e-14, -1e-14, 2e-14}}) == 0);
   CHECK(deviation({{1e-14, -1e-14, 2e-14}, {-1e-14, 1e-15, 1e-14}}) == 0);
-  CHECK(deviation({{1e-14, -1e-14, 1.1e-14}}) > 0.1);                  // the control does not move by its size
-  CHECK(deviation({{1e-12, -1e-12, -1e-12}}) > 0.1);                   // more than 1000 eps of the other
-  CHECK(deviation({{0.5, -0.5, 0.5}, {1e-14, -1e-14, 2e-14}}) > 0.1);  // a real gradient before
-  CHECK(deviation({{1e-14, -1e-14, 2e-14}, {0.5, -0.5, 0.5}}) > 0.1);  // and one behind
-  CHECK(deviation({{0, 1e-14, 0}}) > 0.05);                            // no noise in the reference: 0
+  CHECK(deviation({{1e-14, -1e-14, 1.1e-14}}) > 0.1);                  // the control moves less than its size
+  CHECK(deviation({{1e-12, -1e-12, -1e-12}}) > 0.1);                   // more than 1000 eps of the other gradient
+  CHECK(deviation({{0.5, -0.5, 0.5}, {1e-14, -1e-14, 2e-14}}) > 0.1);  // after a real gradient
+  CHECK(deviation({{1e-14, -1e-14, 2e-14}, {0.5, -0.5, 0.5}}) > 0.1);  // before a real gradient
+  CHECK(deviation({{0, 1e-14, 0}}) > 0.05);                            // the reference has no noise: its gradient is 0
 }
 
 TEST_CASE("noise is what any control moves by its own size, at this step") {
   Given a, b, control;
   const auto deviation = [&] { return b.gradient_deviation(a); };
   a.at(1e-14), b.at(-1e-14);
-  CHECK(deviation() == 2);  // no control
+  CHECK(deviation() == 2);  // without controls
   a.note_control(control.at(1.2e-14));
   CHECK(deviation() == 2);
   a.note_control(control.at(2e-14));
-  a.note_control(control.at(1e-14));  // the last one moves nothing
+  a.note_control(control.at(1e-14));  // the last control does not move
   CHECK(deviation() == 2e-14);
   b.at(NAN);
   CHECK(std::isnan(deviation()));
   a.at(1e-14), b.at(-1e-14);  // the next step
   CHECK(deviation() == 2);
-  a.at(3e-13), b.at(-3e-13);  // above 1000 eps of the largest
+  a.at(3e-13), b.at(-3e-13);  // above 1000 eps of the largest gradient
   a.note_control(control.at(-3e-13));
   CHECK(deviation() == 2);
 }
 
 TEST_CASE("what is zero in exact arithmetic moves by its own size with an ulp of the weights, and nothing else does") {
-  // The rows of key biases are known to be zero (blind rows); nothing tells note_control() so.
+  // Normally the rows of key biases are known to be zero (blind rows). Here note_control() is not told.
   struct Seen : OwnTraining {
     using OwnTraining::moved_;
     Seen(nn::Module& model, const std::vector<streams::NamedParameter>& parameters, const Objective& loss)
         : OwnTraining(model, parameters, loss, 1) {
-      noise_share_ = INFINITY;  // every gradient is measured
+      noise_share_ = INFINITY;  // measures every gradient
     }
   };
   for (const DType dtype : {DType::f64, DType::f32}) {

@@ -1,5 +1,5 @@
-// nn::Gpt against a GPT that a user wrote, with attention spelled out and nothing declared: biases of keys are seen by
-// no function, and Adam moves them by what noise their gradients are.
+// nn::Gpt compared with a user's GPT with attention spelled out and no declarations. The function does not depend on
+// key biases, and Adam moves them by the noise in their gradients.
 #include "autograd/ops/index.h"
 #include "autograd/ops/softmax.h"
 #include "equivalence/compare/compare.h"
@@ -10,8 +10,8 @@ namespace {
 
 constexpr int64_t kVocab = 7, kTime = 5, kWidth = 8, kHeads = 2;
 
-// x <- x + proj(attention(norm(x))), x <- x + fc2(gelu(fc1(norm(x)))), a norm and a head. `factor` multiplies scores twice,
-// once as its reciprocal: the same function, rounded otherwise.
+// x <- x + proj(attention(norm(x))), x <- x + fc2(gelu(fc1(norm(x)))), a norm and a head. The scores are multiplied by
+// `factor` and by its reciprocal: the same function with other rounding.
 struct OwnGpt : nn::Module {
   explicit OwnGpt(double scale, DType dtype) : factor(scale) { to(dtype); }
   double factor;
@@ -112,7 +112,7 @@ TEST_CASE("own gpt: what a declaration says to be blind and is not is compared a
     dynamic_cast<OwnGpt&>(*model).fc1.mark_blind("bias", 0, 2 * kWidth);
     return model;
   };
-  // AdamW for all but one parameter, which it leaves as it is in the last model that is made: B.
+  // AdamW that leaves one parameter unchanged, but only in the last model that is made, B.
   struct Frozen : optim::Optimizer {
     Frozen(const std::vector<Tensor>& p, size_t which, bool freezes)
         : Optimizer("frozen", p.size()), adamw(p, {.lr = 1e-3}) {

@@ -1,4 +1,4 @@
-// Parameter maps: patterns, maps along a dimension, the adjoint by inner products, and what a file may not say.
+// Parameter maps: patterns, maps along a dimension, adjoints checked by inner products, and refused files.
 #include "equivalence/coordinates/parameter_map.h"
 
 #include "tests/equivalence/room.h"
@@ -16,8 +16,8 @@ TEST_CASE("parameter map: the first rule that fits decides, stars carry over, ot
   CHECK(map.route("other")->name == "other");
   const ParameterMap stars = ParameterMap().add("a*b*", "*|*").add("*x", "[*]");
   CHECK(stars.route("a1b2b3")->name == "1|2b3");
-  CHECK(stars.route("ab")->name == "ab");      // a star is one character at least
-  CHECK(stars.route("a.b1")->name == "a.b1");  // and no dot
+  CHECK(stars.route("ab")->name == "ab");      // a star stands for at least one character
+  CHECK(stars.route("a.b1")->name == "a.b1");  // and for no dot
   CHECK(stars.route("x")->name == "x");
   CHECK(stars.route("xx")->name == "[x]");
   CHECK(stars.route("a1")->name == "a1");

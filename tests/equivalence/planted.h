@@ -1,4 +1,4 @@
-// A planted mistake with the expected message, and how a comparison's message meets it.
+// A planted mistake with its expected message, and the check of a comparison's message.
 #pragma once
 
 #include <string_view>
@@ -11,19 +11,19 @@ struct Planted {
   const char* bug;
   const char* look;   // forward, backward, update
   const char* cause;  // text in the cause; empty: no cause may be named
-  // Text in the place or the reason; "=" and the tensors that differ, if these are the place; empty: it need say nothing.
+  // Text in the place or the reason, or "=" and the names of the tensors that differ. Empty: not checked.
   const char* place;
 };
 
-// The comparison's answer to a mistake.
+// A comparison's answer to a mistake.
 struct Said {
   std::string bug, said;
-  bool right, wrong;  // neither: no cause, and no place either
+  bool right, wrong;  // neither: it names no cause and no place
 };
 
 inline Said said_of(const Planted& p, const Comparison& c) {
   const auto has = [](const std::string& all, const std::string& part) { return all.find(part) != all.npos; };
-  std::string names;  // of the tensors that differ
+  std::string names;  // names of the tensors that differ
   for (const DifferingTensor& t : c.first ? c.first->tensors : std::vector<DifferingTensor>())
     names += (names.empty() ? "=" : " ") + t.place.tensor;
   const bool looks = c.verdict == Verdict::different &&

@@ -1,5 +1,5 @@
-// A small language model twice: with the layers of the library, and ported by hand with other ops. The port has a
-// switch for every mistake that people make in ports; `bug` names the one that is on.
+// A small language model in two versions: with the library's layers, and ported by hand with other ops. The port has a
+// switch for every mistake that people make in ports; `bug` names the active one.
 #pragma once
 
 #include <set>
@@ -20,7 +20,7 @@ namespace isonorm::test {
 
 constexpr int64_t kPortWidth = 8, kPortHeads = 2, kPortTime = 5, kPortIds = 11, kPortBatch = 4;
 
-// x itself, whose gradient becomes change(gradient).
+// x itself, with the gradient changed to change(gradient).
 inline Tensor with_backward(const Tensor& x, const std::function<Tensor(const Tensor&)>& change) {
   const Tensor y = detach(x) * 1.0;
   if (auto* node = track("with_backward", {&y}, {&x}))
@@ -28,7 +28,7 @@ inline Tensor with_backward(const Tensor& x, const std::function<Tensor(const Te
   return y;
 }
 
-// f(x), with the gradient that g(x) would have.
+// f(x) with the gradient of g(x).
 inline Tensor with_slope_of(const Tensor& x, Tensor (*f)(const Tensor&), Tensor (*g)(const Tensor&)) {
   const Tensor y = f(detach(x));
   if (auto* node = track("with_slope_of", {&y}, {&x}))
@@ -42,7 +42,7 @@ inline Tensor with_slope_of(const Tensor& x, Tensor (*f)(const Tensor&), Tensor 
 
 struct Port : nn::Module {
   std::string_view bug;  // "": none
-  bool own;              // ops by hand
+  bool own;              // written with single ops
   int calls = 0;
 
   nn::Parameter& tok = add_parameter("tok", randn({kPortIds, kPortWidth}) * 0.4);
@@ -90,7 +90,7 @@ struct Port : nn::Module {
     return c / root * gain + bias;
   }
 
-  // A norm whose backward is written out: dx = s (h - mean h - n mean(h n)), h = gain dy, without the first or the
+  // A norm with its backward written out: dx = s (h - mean h - n mean(h n)), h = gain dy. Leaves out the first or the
   // second mean.
   static Tensor norm_by_rule(const Tensor& x, const Tensor& gain, const Tensor& bias, bool drops_mean) {
     const Tensor c = detach(x) - mean(detach(x), {-1}, true), s = rsqrt(mean(square(c), {-1}, true) + 1e-5), n = c * s;
@@ -256,7 +256,7 @@ struct Port : nn::Module {
 
 inline Tensor loss_of_port(nn::Module& m, const Examples& batch) { return dynamic_cast<Port&>(m).loss(batch); }
 
-// Ids; targets are 1 to 10, but for 0 in the first two of each `padding`.
+// Ids, and targets from 1 to 10. With `padding`, the first two targets of each row are 0.
 inline equivalence::Batches port_batches(bool padding = false) {
   return [padding](int64_t point) {
     Generator g{7, static_cast<uint64_t>(point) << 20};

@@ -11,7 +11,7 @@ namespace isonorm::test {
 
 constexpr double kPortRate = 1e-2, kPortDecay = 0.1;
 
-// An optimizer at a rate that grows over the first five steps.
+// Increases the rate of an optimizer over the first five steps.
 struct Warming : optim::Optimizer {
   std::unique_ptr<optim::Optimizer> inner;
   int64_t steps = 0;

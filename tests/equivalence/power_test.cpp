@@ -1,5 +1,5 @@
-// What compare_gradients sees of a tensor does not hang on the others, it says what it would have seen, and it leaves the
-// models as they were.
+// compare_gradients judges each tensor independently of the others, reports the smallest detectable factor, and
+// restores the models.
 #include "equivalence/coordinates/power.h"
 
 #include "equivalence/compare/compare.h"
@@ -15,8 +15,8 @@ struct WithGate : SmallNet {
   nn::Parameter& gate = add_parameter("gate", ones({1}));
 };
 
-// The gate's gradient has the phase of weights times `steep`: an ulp of them moves it by about steep eps. In `b`
-// the gradients of the parameters from `first` up to `last` are multiplied by 1 + x.
+// The gate's gradient depends on the phase of the weights times `steep`: one ulp of them changes it by about steep eps.
+// In `b` the gradients of the parameters [first, last) are multiplied by 1 + x.
 Objective with_gate(const WithGate* b, double steep, size_t first = 0, size_t last = 0, double x = 0) {
   return [=](nn::Module& m, const Examples& batch) {
     WithGate& net = dynamic_cast<WithGate&>(m);
@@ -63,7 +63,8 @@ TEST_CASE("power: a tensor that cancels hides nothing of the others, and what is
       manual_seed(seed);
       WithGate a({}, dtype), b({.form = Form::rms_norm}, dtype);
       const size_t count = a.parameters().size();
-      // grad() inside the loss takes no inputs that have gradients. Without them the controls are the same with x and without.
+      // grad() inside the loss refuses inputs that need gradients. Without them the controls are the same with and
+      // without x.
       const CompareOptions options{.seed = seed, .inputs = false};
       const auto compared = [&, steep = steep](size_t first, size_t last, double x) {
         return compare_gradients(a, b, {}, with_gate(&b, steep, first, last, x), small_batch, options);
@@ -71,7 +72,7 @@ TEST_CASE("power: a tensor that cancels hides nothing of the others, and what is
       const Comparison honest = compared(0, 0, 0);
       INFO(name_of(dtype) << ", seed " << seed << ": " << honest.message());
       CHECK(honest.same());
-      CHECK(30 * honest.control > 10 * small);  // of the gate: one bound for all would hide the factor
+      CHECK(30 * honest.control > 10 * small);  // gate; as a common bound it would hide the factor
       CHECK_THAT(honest.message(), Contains(would_have_shown(honest.resolution)));
       expected(Verdict::different, compared(0, count, small));
       for (size_t i = 0; i < count; ++i) {
@@ -125,7 +126,7 @@ TEST_CASE("compare and shift: parameters, buffers and gradients are given back, 
   check_shift_blind(a, cross_entropy_of, small_batch, two, writer);
   CHECK(of(a) == first);
   for (Normed* throws : {&a, &b}) {
-    throws->throws_at = throws->calls + 2;  // in the middle of the first point, or in the second one
+    throws->throws_at = throws->calls + 2;  // in the first point, or in the second one
     CHECK_THROWS_WITH(compare_gradients(a, b, {}, cross_entropy_of, small_batch, two), Contains("enough"));
     CHECK((of(a) == first && of(b) == second));
   }

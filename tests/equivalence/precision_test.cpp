@@ -1,5 +1,4 @@
-// Mixed precision: files of it are the functions that they are in f64, and what holds roundings of one dtype against a
-// bound refuses it.
+// Mixed precision: files are treated as the same function in f64. Comparisons of rounding in one dtype refuse it.
 #include "equivalence/compare/audit.h"
 #include "equivalence/compare/compare.h"
 #include "equivalence/lockstep/prove.h"
@@ -17,7 +16,7 @@ TEST_CASE("a file of mixed precision is converted and verified as the function t
   const ModelFile mixed = filled_file(gpt);
   CHECK(verify_models(mixed, with_option(with_option(mixed, "precision", "full"), "stream_precision", "full")).same());
   CHECK(converted(mixed, streams::Form::crms_norm).description.at("model.precision") == "bf16");
-  CHECK_FALSE(verify_models(mixed, filled_file(gpt)).same());  // of other weights
+  CHECK_FALSE(verify_models(mixed, filled_file(gpt)).same());  // other weights
 }
 
 TEST_CASE("proofs and comparisons refuse mixed precision, an audit says each precision itself") {

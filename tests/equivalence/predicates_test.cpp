@@ -1,5 +1,5 @@
-// What updates depend on, as measured: the optimizers of the grid against what is known of them, and updates made so
-// that each property fails or holds alone.
+// Measured properties of updates: known properties of the grid's optimizers, and updates made such that a single
+// property fails or holds.
 #include "equivalence/grid/predicates.h"
 
 #include "equivalence/grid/expectation.h"
@@ -53,8 +53,8 @@ Tensor plain(const Tensor& g, const Tensor&, const P&) { return g; }
 }  // namespace
 
 TEST_CASE("predicates: what is known of the grid's optimizers is measured") {
-  // repeats linear rotates covariant any_width, means of writers, readers unseen, keeps both, gradient's mean unseen,
-  // centres, ignores weights, tensors apart
+  // repeats, linear, rotates, covariant, any_width, writers' and readers' means unseen, keeps writers, keeps readers,
+  // gradient's mean unseen, centres, ignores weights, tensors apart
   const std::pair<const char*, const char*> known[] = {{"sgd", "yyynyyyyyynyy"},
                                                        {"momentum", "yyynyyyyyynyy"},
                                                        {"nesterov", "yyynyyyyyynyy"},
@@ -87,7 +87,7 @@ TEST_CASE("predicates: what is known of the grid's optimizers is measured") {
 TEST_CASE("predicates: every property can fail, and hold, by itself") {
   const auto measured = [](const MakeUpdate& make) { return signs(measure(make, like())); };
   CHECK(measured(rule(plain)) == "yyynyyyyyynyy");
-  // a rate of its own for every coordinate of the stream: linear, and nothing else about the axis
+  // a rate for every coordinate of the stream: linear, but no other property along that axis
   CHECK(measured(rule([](auto& g, auto&, auto& p) {
           if (p.role == Role::neutral) return g;
           Dims shape;
@@ -100,13 +100,13 @@ TEST_CASE("predicates: every property can fail, and hold, by itself") {
         "yyynnyyyyynyy");
   // a rate that depends on the norm of the weights
   CHECK(measured(rule([](auto& g, auto& w, auto&) { return g * norm(w); })) == "ynynynnyyynny");
-  // gradients without their mean along the stream: a2 follows
+  // gradients without their mean along the stream: variant a2 then trains the same
   const Predicates centring = measure(
       rule([](auto& g, auto&, auto& p) { return p.role == Role::neutral ? g : contiguous(recentre(g, p.stream_dim)); }),
       like());
   CHECK(signs(centring) == "yynnnyyyyyyyy");
   CHECK(expectation(variant("a2"), centring).value == Expectation::same);
-  // w G^T w: in any coordinates the same step, so c1 follows
+  // w G^T w is the same step in any coordinates, so c1 trains the same
   const Predicates covariant = measure(rule([](auto& g, auto& w, auto& p) {
                                          if (p.role == Role::neutral) return g;
                                          if (g.rank() == 1) return w * sum(g * w);
@@ -117,14 +117,14 @@ TEST_CASE("predicates: every property can fail, and hold, by itself") {
   CHECK(covariant(Property::any_width));
   CHECK_FALSE(covariant(Property::linear));
   CHECK(expectation(variant("c1"), covariant).value == Expectation::same);
-  // the whole of one tensor moved by another's gradient
+  // a tensor's step depends on another tensor's gradient
   CHECK(measured([](const std::vector<P>& parameters) -> Update {
           return [parameters] {
             const Tensor other = sum(square(parameters[0].tensor.grad()));
             for (const P& p : parameters) copy_into(p.tensor, detach(p.tensor) - p.tensor.grad() * other * 0.1);
           };
         })[12] == 'n');
-  // another step every time
+  // a different step in every call
   int calls = 0;
   const Predicates restless = measure(rule([&](auto& g, auto&, auto&) { return g * (1 + 1e-3 * ++calls); }), like());
   CHECK_FALSE(restless(Property::repeats));
@@ -133,14 +133,14 @@ TEST_CASE("predicates: every property can fail, and hold, by itself") {
 }
 
 TEST_CASE("predicates: one seed in three that says no is enough") {
-  // gradients have the sizes 1, 0.1 and 0.01: a limit that acts on one of them
+  // gradients have sizes 1, 0.1 and 0.01; the limit affects one of them
   for (const double limit : {3.0, 0.02}) {
     const Predicates p = sgd_within(limit);
     CHECK_FALSE(p(Property::linear));
     CHECK_FALSE(p(Property::rotates));
   }
   CHECK(sgd_within(1e3)(Property::linear));
-  const Predicates late = measure(rule([](auto& g, auto&, auto&) {  // not in the first
+  const Predicates late = measure(rule([](auto& g, auto&, auto&) {  // not with the first seed
                                     return g * std::min(1.0, norm(g).item() / 0.3);
                                   }),
                                   like());
@@ -161,7 +161,7 @@ TEST_CASE("predicates: where nothing can be seen nothing is said") {
           }));
   CHECK_THROWS_WITH(measure(rule(plain), like(), 0), Contains("0 seeds"));
   CHECK_THROWS_WITH(measure(rule(plain), like(), 1, 0), Contains("0 steps"));
-  // a history without gradients: every parameter is blind
+  // parameters without gradients: all are blind
   std::vector<P> blind = like();
   for (P& p : blind) p.blind_begin = 0, p.blind_end = p.tensor.size(0);
   CHECK_THROWS_WITH(measure(rule(plain), blind), Contains("no writer moves"));

@@ -1,4 +1,4 @@
-// What a proof and a training say.
+// The text of proofs and trainings.
 #include "equivalence/text/proof_text.h"
 
 #include <limits>
@@ -15,14 +15,14 @@ namespace {
 
 std::string sentence(const ProofResult& proof) { return closing(document_of(proof)); }
 
-// Without the maxima of controls that were taken before.
+// Computes the controls' maxima again.
 void conclude_anew(ProofResult& proof) {
   for (RunResult& run : proof.runs)
     if (run.expected == Verdict::same) run.control = {};
   conclude(proof);
 }
 
-// The values of a line of a figure.
+// The values of a line in a chart.
 std::vector<double> curve(const Figure& figure, size_t panel, const std::string& name) {
   for (const ChartLine& line : std::get<Chart>(figure.panels.at(panel).drawing).lines)
     if (line.name == name) return line.values;
@@ -100,7 +100,7 @@ TEST_CASE("proof: the sentence gives the figures, or the run that failed and why
   CHECK(sentence(ProofResult{}) == "Undecided: there was nothing to compare.");
 
   proof = synthetic_proof();
-  proof.runs[3].deviations.gradient.back() = 1e-6;  // a negative control that ends too near
+  proof.runs[3].deviations.gradient.back() = 1e-6;  // a negative control that ends too close
   conclude(proof);
   CHECK_THAT(sentence(proof), StartsWith("Undecided: rms_norm projected_once came out different, as expected, but it "
                                          "does not count (gradient deviates by 1.0e-06"));
@@ -129,7 +129,7 @@ TEST_CASE("proof: the command that repeats a proof names what is not the default
   proof.manifest = manifest_of(proof.options);
   const std::string command = proof.manifest.command;
   CHECK(command == "isonorm prove --model vit --affine --data 'my data/it'\\''s' --steps 200");
-  proof.options.training.data = "true";  // a text, no flag
+  proof.options.training.data = "true";  // a text, not a flag
   proof.manifest = manifest_of(proof.options);
   CHECK(proof.manifest.command == "isonorm prove --model vit --affine --data true --steps 200");
   for (const auto& [name, value] : document_of(proof).environment.options)

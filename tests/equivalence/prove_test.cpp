@@ -1,5 +1,5 @@
-// G6: whole proofs on small models. The forms follow Pre-LN for every optimizer, the negative controls do not, and a
-// forged weight is seen.
+// G6: whole proofs on small models. The forms follow Pre-LN with every optimizer, the negative controls do not, and a
+// forged weight is detected.
 #include <fstream>
 
 #include "equivalence/compare/audit.h"
@@ -14,7 +14,7 @@
 
 namespace {
 
-// A text with something to learn: words in random order.
+// A text that can be learned: words in random order.
 std::string words() {
   static const TempFolder folder;
   const std::string path = folder / "words.txt";
@@ -34,7 +34,7 @@ TrainingOptions small(const ModelRow& model = kGpt, nn::TransformerOptions t = {
   return o;
 }
 
-// Of nine ids, without a text; and a batch.
+// Random ids below nine instead of a text; and a batch.
 TrainingOptions of_ids(const nn::TransformerOptions& t = {}) {
   TrainingOptions o = small(kGpt, t);
   o.data = "";
@@ -59,7 +59,7 @@ TEST_CASE("the forms of a plain model, which knows nothing of them, train as Pre
   const AuditResult seen = audit(o);
   CHECK(seen.as_expected);
   CHECK(seen.directions() > 0);
-  // Files say what it is, and its weights convert.
+  // Files describe the model, and its weights can be converted.
   manual_seed(4);
   const auto make = [](streams::Form form, streams::Stored storage) {
     auto net = streams::make<test::PlainNet>({}, {.form = form, .storage = storage});
@@ -70,7 +70,7 @@ TEST_CASE("the forms of a plain model, which knows nothing of them, train as Pre
   const Metadata description = describe(raw, test::kWithPlain);
   CHECK(description.at("model.hidden") == "12");
   CHECK(description.at("model.form") == "rms_norm");
-  CHECK(description.size() == 7);  // kind, its three options, and three of the stream
+  CHECK(description.size() == 7);  // kind, its three options, and three options of the stream
   CHECK(describe(*ModelOptions(description, test::kWithPlain).build(), test::kWithPlain) == description);
   const Tensor ids = randint(0, 7, {3, 5}), expected = raw(ids);
   for (const streams::Form form : streams::kCentredForms) {
@@ -138,7 +138,7 @@ TEST_CASE("an average, a part of a batch and an undecayed vector are what they s
   const auto whole = trained(o, 1);
   TrainingOptions parts = o, average = o, matrices = o;
   parts.accumulate = 3, average.ema = 0.75, matrices.decay_matrices_only = true;
-  // The mean of three means of equal size, summed in another order: some eps of the largest entry.
+  // The mean of three means of equal size, added in another order: a few eps of the largest entry.
   CHECK(trained(parts, 1)->gradient_deviation(*whole) < 1e3 * 0x1p-52);
   CHECK(trained(parts, 1)->gradient_deviation(*whole) > 0);
   const auto pair_of = [](const std::vector<Pair>& pairs, const std::string& name) {
@@ -146,12 +146,12 @@ TEST_CASE("an average, a part of a batch and an undecayed vector are what they s
     REQUIRE(pair != pairs.end());
     return pair->value.to_vector<double>();
   };
-  // A gain begins at 1; after a step it is g, the average 0.75 + 0.25 g.
+  // A gain begins at 1. After a step it is g, and its average is 0.75 + 0.25 g.
   const auto averaged = trained(average, 1);
   const std::vector<Pair> pairs = averaged->weight_pairs(*averaged);
   const std::vector<double> gain = pair_of(pairs, "norm.weight"), mean = pair_of(pairs, "average of norm.weight");
   for (size_t i = 0; i < gain.size(); ++i) CHECK(std::abs(mean[i] - (0.75 + 0.25 * gain[i])) < 4 * 0x1p-52);
-  // L2 takes lr * decay = 1/8 off a gain of 1, and as much off a matrix either way.
+  // L2 subtracts lr * decay = 1/8 from a gain of 1. Matrices decay in both cases.
   const auto undecayed = trained(matrices, 1);
   const std::vector<Pair> kept = undecayed->weight_pairs(*whole);
   const std::vector<double> higher = pair_of(kept, "norm.weight");
@@ -162,7 +162,7 @@ TEST_CASE("an average, a part of a batch and an undecayed vector are what they s
   CHECK_THROWS_WITH(trained(o, 1), Contains("6 examples in 4 parts"));
 }
 
-// Clipping and Adam undo the size of a gradient: what is summed for averaged is seen in gradients alone.
+// Clipping and Adam cancel the size of a gradient, so a sum instead of a mean shows only in gradients.
 TEST_CASE("mistakes of ranks are told from the right training, whatever hides them behind the gradient") {
   const auto faults = [](int64_t batch, double dropout, double clip) {
     TrainingOptions o = small();
@@ -205,7 +205,7 @@ TEST_CASE("a proof is undecided where a wrong training shows no more than roundi
     int least, most;  // of the horizon
     Verdict verdict;
   };
-  // Chaos; a rate that no loss shows; and between the two.
+  // Chaos; a rate too small to show in the loss; and a rate between the two.
   for (const Case& c :
        {Case{8, 0, 19, Verdict::undecided}, {1e-3, 0, 0, Verdict::undecided}, {0.05, 60, 60, Verdict::same}}) {
     o.lr = c.lr;
@@ -240,7 +240,7 @@ TEST_CASE("a weight that differs by 1e-9 of its tensor's largest is seen at step
   weight(forged, 4)[3] += 1e-9;
   const Examples batch = ids();
   for (Trainee* t : {&reference, &control, &forged, &broken}) t->differentiate(batch);
-  weight(broken, 0)[0] = NAN;  // in a tensor before others
+  weight(broken, 0)[0] = NAN;  // in a tensor that is compared before others
   for (Trainee* t : {&reference, &control, &forged, &broken}) t->update(o.lr);
   CHECK(forged.gradient_deviation(reference) > bound(control.gradient_deviation(reference), DType::f64));
   CHECK(forged.weight_deviation(reference) > bound(control.weight_deviation(reference), DType::f64));

@@ -1,4 +1,4 @@
-// A description held to what a program computed, which is spelled out here in the program's own precision.
+// A description compared with a program's results. The program is spelled out here, in its own precision.
 #include "equivalence/reference/reference.h"
 
 #include "equivalence/verify/file_conversion.h"
@@ -7,7 +7,7 @@
 
 namespace {
 
-// The weights of the program, and places in them by the true description or another.
+// The program's weights, and their placement by the true description or another one.
 const TensorMap& weights() {
   static const TensorMap made = state();
   return made;
@@ -16,13 +16,13 @@ streams::Placement by(const std::string& spec = gpt2_spec(kWidth)) {
   return streams::placement_in(streams::Layout::from_json(spec), weights(), Form::layer_norm);
 }
 
-// The references of the program for inputs of this size, in f64 and f32: `zero` where that is 0.
+// Checks the program's reference of one tensor, with inputs multiplied by `size`.
 ReferenceFindings of_rows(const streams::Placement& layout, const std::string& name, double size, DType dtype) {
   TensorMap reference;
   const TensorMap whole = program(weights(), dtype);
   const Tensor x = whole.at(name + ".input") * size;
   reference.add(name + ".input", x);
-  // Of a writer: y = x W + b, in the program's precision.
+  // For a writer: y = x W + b, in the program's precision.
   Tensor y = matmul(x.to(DType::f64), weights().at(name).to(DType::f64)).to(dtype);
   const std::string bias = streams::bias_beside(name);
   if (weights().find(bias)) y = y + weights().at(bias).to(dtype);
@@ -39,7 +39,7 @@ TEST_CASE("reference: what the program computed agrees, in each precision") {
     const ReferenceFindings f = check_reference(weights(), layout, program(weights(), dtype));
     INFO(f.tensor << " " << f.deviation << " of " << f.bound);
     CHECK(f.same());
-    CHECK(f.share > 1e-3);  // a bound that nothing comes near to would see nothing
+    CHECK(f.share > 1e-3);  // the bound is not so wide that it detects nothing
     CHECK(f.readers == 3);
     CHECK(f.readers_held == 3);
     CHECK(f.writers == 4);
@@ -94,7 +94,7 @@ TEST_CASE("reference: it shows what a description can get wrong unseen") {
   for (const Fault& fault : faults) {
     INFO(fault.spec);
     const streams::Placement layout = by(fault.spec);
-    // Nothing but the reference shows it.
+    // Only the reference shows the fault.
     FileConversion conversion(weights(), layout, Form::crms_norm);
     REQUIRE(conversion.check([] { return true; }));
     CHECK((conversion.exact().same() && conversion.stored()->same()));
@@ -113,7 +113,7 @@ TEST_CASE("reference: rows that show nothing are no agreement, whatever the size
   const streams::Placement layout = by();
   const std::string square = "h.0.attn.c_proj.weight";
   for (DType dtype : {DType::f64, DType::f32}) {
-    for (double size : {0.0, 1e-30, 1e-320}) {  // the bias swamps the product
+    for (double size : {0.0, 1e-30, 1e-320}) {  // the bias dominates the product
       const ReferenceFindings f = of_rows(layout, square, size, dtype);
       INFO(name_of(dtype) << " " << size << ": " << f.tensor << " " << f.deviation << " of " << f.bound);
       CHECK(f.agrees());
@@ -121,14 +121,14 @@ TEST_CASE("reference: rows that show nothing are no agreement, whatever the size
       CHECK(f.unseen == square);
       CHECK(f.reading == "with dim 0");
     }
-    const ReferenceFindings f = of_rows(layout, square, 1e30, dtype);  // the product swamps the bias
+    const ReferenceFindings f = of_rows(layout, square, 1e30, dtype);  // the product dominates the bias
     CHECK(f.agrees());
     CHECK_FALSE(f.same());
     CHECK(f.reading == "without its bias");
     CHECK(of_rows(layout, square, 1, dtype).same());
     CHECK(of_rows(layout, square, 1, dtype).power > 100);
   }
-  // The same where the description is wrong, and agrees for that reason.
+  // The same with a wrong description that agrees only for that reason.
   const streams::Placement wrong =
       by(replaced(gpt2_spec(kWidth), R"(attn.c_proj.weight": 1)", R"(attn.c_proj.weight": 0)"));
   for (double size : {0.0, 1e-30}) {
@@ -148,7 +148,7 @@ TEST_CASE("reference: of a reader the norm is shown by rows that it does not mak
     TensorMap reference;
     const Tensor x = whole.at(reader + ".input") * size;
     reference.add(reader + ".input", x);
-    // A (gain n(x) + bias) + b, n(x) = (x - mean) / sqrt(variance + 1e-5).
+    // A (gain n(x) + bias) + b with n(x) = (x - mean) / sqrt(variance + 1e-5).
     const Tensor centred = x - mean(x, {-1}, true);
     const Tensor n = centred / sqrt(mean(square(centred), {-1}, true) + 1e-5);
     const auto f64 = [&](const std::string& name) { return file.at(name).to(DType::f64); };
@@ -158,7 +158,7 @@ TEST_CASE("reference: of a reader the norm is shown by rows that it does not mak
   };
   CHECK(held(weights(), 1).same());
   CHECK(held(weights(), 1e6).same());
-  // Gains are not shown, biases of norms are.
+  // Rows of 0 do not show the gains, but they show the norms' biases.
   CHECK(held(weights(), 0).same());
   TensorMap without, plain;
   for (const auto& [name, tensor] : weights()) {
@@ -171,7 +171,7 @@ TEST_CASE("reference: of a reader the norm is shown by rows that it does not mak
   CHECK_FALSE(f.same());
   CHECK_THAT(f.reading, Contains("through norm 'h.0.ln_1'") || Contains("through norm 'ln_f'"));
   CHECK(held(without, 1).same());
-  // Norms that are one function may be exchanged, and a bias of 0 left out.
+  // Norms that are the same function may be exchanged, and a bias of 0 may be left out.
   CHECK(held(plain, 1).same());
   CHECK(std::isinf(held(plain, 1).power));
 }
@@ -182,7 +182,7 @@ TEST_CASE("reference: rounding that hides another axis of a reader is that of th
   const std::string spec = R"({"width": 2, "norms": {"n": 1e-5}, "writers": {"table": 1},
                                "readers": {"in.weight": {"dim": 1, "norm": "n"}}})";
   const streams::Placement layout = streams::placement_in(streams::Layout::from_json(spec), file, Form::layer_norm);
-  // The norm makes 1 / sqrt(1 + eps) and -1 times that of c + 1 and c - 1, and the rounding of c may be as large as these.
+  // The norm of (c + 1, c - 1) is +-1 / sqrt(1 + eps), and the rounding error of c may be as large as the 1.
   constexpr double c = 1e15;
   reference.add("in.weight.input", from_vector<double>({c + 1, c - 1}, {1, 2}));
   reference.add("in.weight.output", from_vector<double>({0, -1e-6 / std::sqrt(1 + 1e-5)}, {1, 2}));

@@ -1,4 +1,4 @@
-// What nearly every test of this room uses: ops, models on streams, and names.
+// Includes and names for nearly every test of this folder: ops, models on streams.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Models in a rotated basis of their stream: what conversion makes of them by sums written out, and what verify finds.
+// Models in a rotated basis of their stream: conversion compared with sums written out, and the results of verify.
 #include "equivalence/verify/file_conversion.h"
 #include "equivalence/verify/up_to_rotation.h"
 #include "streams/rotation.h"
@@ -15,7 +15,7 @@ struct File {
   streams::Placement layout;
 };
 
-// A GPT-2 with its gains folded, as a model whose norms take the length of a row.
+// A GPT-2 with folded gains, as a model whose norms divide by the length of a row.
 File rms_gpt2(DType dtype = DType::f32, Form form = Form::rms_norm) {
   const TensorMap state = gpt2(kWidth, 20);
   Conversion c = convert(state, gpt2_layout(state, kWidth), form, dtype);
@@ -29,7 +29,7 @@ File rotated(File file, const Tensor& q, std::optional<DType> dtype = {}) {
   return {c.state, c.layout};
 }
 
-// x times Q along `dim`, by sums written out.
+// x times Q along `dim`, with the sums written out.
 std::vector<double> times_written_out(const Tensor& x, int dim, const Tensor& q) {
   const std::vector<double> v = x.to(DType::f64).to_vector<double>(), m = q.to_vector<double>();
   std::vector<double> y(v.size());
@@ -47,7 +47,7 @@ RotationComparison up_to(const File& a, const File& b) {
   return compare_up_to_rotation(a.state, a.layout, b.state, b.layout);
 }
 
-// With entry `at` of a tensor moved by `by` half units in the last place of its largest.
+// Moves entry `at` of a tensor by `by` half units in the last place of its largest entry.
 File with_error(File file, const std::string& name, int64_t at, double by) {
   const Tensor& t = file.state.at(name);
   std::vector<double> v = t.to(DType::f64).to_vector<double>();
@@ -75,14 +75,14 @@ TEST_CASE("rotation: writers become Q^T W and readers A Q, rounded once; all els
         const std::vector<double> found = y.to(DType::f64).to_vector<double>(),
                                   expected = p.role == Role::neutral ? x.to(DType::f64).to_vector<double>()
                                                                      : times_written_out(x, p.dim, q);
-        // One rounding, and that of two sums of d products in f64.
+        // One rounding, plus the rounding of two sums of d products in f64.
         const double f64 = p.role == Role::neutral ? 0 : 2 * std::sqrt(9.0) * epsilon(DType::f64) * 3 * largest(x);
         for (size_t i = 0; i < found.size(); ++i)
           if (!(std::abs(found[i] - expected[i]) <= epsilon(dtype) / 2 * std::abs(expected[i]) * 1.0001 + f64))
             FAIL(i << ": " << found[i] << ", expected " << expected[i]);
       }
       CHECK(compare_streams(before.state, before.layout, after.state, after.layout).same());
-      // In pieces the same, and checked.
+      // The same in pieces, with checks.
       File seen = before;
       seen.layout.rotation = q;
       FileConversion pieces(seen.state, seen.layout, seen.layout.form, {}, 40);
@@ -91,7 +91,7 @@ TEST_CASE("rotation: writers become Q^T W and readers A Q, rounded once; all els
       if (dtype != DType::f64) CHECK(pieces.stored()->same());
       const LazyState result = pieces.result();
       const double once_more =
-          epsilon(dtype) + 2 * std::sqrt(9.0) * 3 * epsilon(DType::f64);  // as above, of the largest
+          epsilon(dtype) + 2 * std::sqrt(9.0) * 3 * epsilon(DType::f64);  // as above, relative to the largest entry
       for (const auto& [name, tensor] : after.state)
         CHECK(largest(result.read(name).to(DType::f64) - tensor.to(DType::f64)) <= once_more * largest(tensor));
     }
@@ -101,7 +101,7 @@ TEST_CASE("rotation: verify finds it, in every dtype and form, and a wrong entry
   struct Case {
     Form form;
     DType dtype, other;
-    double power;  // half units in the last place of the largest entry that must be seen
+    double power;  // detectable error, in half units in the last place of the largest entry
   };
   const Case cases[] = {{Form::rms_norm, DType::f32, DType::f32, 100},
                         {Form::rms_norm, DType::f32, DType::f64, 1e11},
@@ -113,7 +113,7 @@ TEST_CASE("rotation: verify finds it, in every dtype and form, and a wrong entry
     File a = rms_gpt2(c.dtype, c.form);
     const int64_t d = a.layout.stored_width();
     const File b = rotated(a, streams::haar_rotation(d, 6), c.other), next = rotated(b, streams::haar_rotation(d, 7));
-    if (c.form == Form::rms_norm) a.layout.form = Form::rms_norm;  // which says no more than that it was converted
+    if (c.form == Form::rms_norm) a.layout.form = Form::rms_norm;  // says only that it was converted
     for (const auto& [x, y] :
          std::vector<std::pair<const File*, const File*>>{{&a, &b}, {&b, &a}, {&b, &next}, {&a, &next}, {&a, &a}}) {
       const RotationComparison same = up_to(*x, *y);
@@ -152,7 +152,7 @@ TEST_CASE("rotation: a map that is none is not taken for one") {
     CHECK_FALSE(c.entries.same());
     CHECK_THAT(c.entries.reason, Contains(says));
   };
-  // Readers that are turned and writers that are not; writers turned back where readers are not; all twice as large.
+  // Rotated readers with unrotated writers; everything doubled; zeros.
   File b = rotated(a, q), c = a, twice = b, zero = a;
   for (const streams::Place& p : a.layout.places) {
     if (p.role == Role::reader) c.state = with_tensor(c.state, p.name, b.state.at(p.name));
@@ -164,7 +164,7 @@ TEST_CASE("rotation: a map that is none is not taken for one") {
   differs(zero, "is no rotation");
   const RotationComparison none = up_to(zero, zero);
   CHECK_THAT(none.entries.reason, Contains("are 0"));
-  // Rows that reach two directions of nine.
+  // Rows that lie in two directions of nine.
   File flat = a;
   for (const streams::Place& p : a.layout.places) {
     if (p.role == Role::neutral) continue;

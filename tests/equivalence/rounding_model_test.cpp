@@ -1,5 +1,5 @@
-// The model that rounds: without rounding it is the library's model, and what it predicts is what planted faults
-// exceed.
+// The model that rounds: without rounding it is the library's model, and planted faults exceed its prediction of the
+// rounding error.
 #include "equivalence/probes/rounding_model.h"
 
 #include "equivalence/certificate/negative_control.h"
@@ -22,7 +22,7 @@ TEST_CASE(
                                streams::Form::crms_isometric}) {
       RoundingModel model(point.exact(), form, point.raw(), Rounding());
       model.differentiate(point.batch());
-      // The loss is summed here and averaged there.
+      // The loss is a sum here and a mean in the library.
       const double rows = static_cast<double>(point.batch().targets.numel());
       CHECK(std::abs(model.loss() / rows - library.loss()) <= 1e-12 * library.loss());
       const std::vector<Pair> pairs = model.gradient_pairs(library);
@@ -80,7 +80,7 @@ TEST_CASE("a gradient in bf16, f32 or f64 that is off by a small factor, or not 
   for (const auto& [dtype, factor] : faults) {
     const PointErrors right = point_errors(architecture("gpt3"), dtype, Looked::gradients, 20, 2);
     REQUIRE(judge(right, 20).as_expected());
-    int writers = 0;  // whose gradients plain RMSNorm does not recentre: one of them is enough
+    int writers = 0;  // whose gradients plain RMSNorm does not recentre: one such writer is enough
     for (size_t t = 0; t < right.plain.size(); ++t) {
       if (right.plain[t].error == right.forms[1][t].error || right.plain[t].error[0] < 10 * right.forms[1][t].error[0])
         continue;
@@ -108,7 +108,7 @@ TEST_CASE("a wrong eps of f32 shows or is said to have no power, and a smallest 
   CHECK(f32.as_expected);
   CHECK_FALSE(f32.has_power);
   CHECK(f32.excess < kLeastExcess);
-  NegativeResult strong = f32;  // the same outcome where it should have shown
+  NegativeResult strong = f32;  // the same outcome, although it should have been detected
   strong.foreseen = 3;
   judge(strong);
   CHECK_FALSE(strong.as_expected);

@@ -1,5 +1,5 @@
-// How long compare_gradients takes beside the gradients that it needs, in seconds of the processor. Printed, not judged:
-// a loaded machine must not fail a test. compare_engine_test.cpp counts the calls of the loss.
+// CPU time of compare_gradients compared with the gradients that it needs. Printed, not judged, since a loaded machine
+// must not fail a test. compare_engine_test.cpp counts the calls of the loss.
 #include <algorithm>
 #include <ctime>
 

@@ -1,4 +1,4 @@
-// F2, F3, F4 as a check of any model: the reference by sums written out, and every way to break it.
+// F2, F3, F4 as a check of any model: the reference with the sums written out, and every way to break it.
 #include "equivalence/compare/shift_blind.h"
 
 #include "tests/equivalence/small_net.h"

@@ -1,4 +1,4 @@
-// A small model of a user's own, with what keeps it convertible and what does not as switches.
+// A small model like a user's, with switches for properties that keep it convertible and properties that do not.
 #pragma once
 
 #include "equivalence/compare/compare.h"
@@ -60,14 +60,14 @@ inline std::unique_ptr<SmallNet> small_net(const Switches& s, uint64_t seed = 3)
   return std::make_unique<SmallNet>(s);
 }
 
-// The comparison, of which this is expected.
+// Checks the verdict of a comparison and returns the comparison.
 inline Comparison expected(Verdict verdict, const Comparison& c) {
   INFO(c.message());
   CHECK(c.verdict == verdict);
   return c;
 }
 
-// Every run of a proof came out as expected.
+// Checks that every run of a proof has the expected result.
 inline void check_runs(const ProofResult& r) {
   for (const RunResult& run : r.runs) {
     INFO(run.form << ' ' << run.variant->name << ": " << run.reason);

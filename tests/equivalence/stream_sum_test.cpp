@@ -1,4 +1,4 @@
-// The stream as the sum of what is written to it: what it shows of a description, with a program's own rows.
+// The stream as the sum of its writers' outputs: what a program's own rows reveal about a description.
 #include "equivalence/reference/stream_sum.h"
 
 #include "autograd/methods.h"
@@ -18,7 +18,7 @@ streams::Placement layout_of(const std::string& spec, const TensorMap& weights) 
   return streams::placement_in(streams::Layout::from_json(spec), weights, Form::layer_norm);
 }
 
-// What the program's rows show of the true description.
+// The check of the true description with these rows.
 StreamSum sum_of(const TensorMap& rows) { return check_stream_sum(weights(), gpt2_layout(weights(), kWidth), rows); }
 
 TensorMap without(const TensorMap& all, const std::string& begin) {
@@ -38,7 +38,7 @@ TEST_CASE("stream sum: every reader reads what the writers before it wrote, in e
     CHECK(s.wrong == "");
     CHECK(s.closed() == (dtype != DType::bf16));
     CHECK((s.readers == 3 && s.summed == 3 && s.writers == 4 && s.seen == 4));
-    // In f64 the sums here are the program's own. A bound that nothing comes near to would see nothing.
+    // In f64 the sums are computed as in the program. Otherwise the bound must not be so wide that it detects nothing.
     CHECK((dtype == DType::f64 || s.share > 1e-2));
     CHECK(s.share <= 1);
   }
@@ -49,7 +49,7 @@ TEST_CASE("stream sum: what no single tensor shows of a description") {
   for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
     INFO(name_of(dtype));
     const TensorMap rows = program(weights(), dtype);
-    // Positions that are said to be off the stream: every tensor agrees, and the conversion would be another function.
+    // Positions described as off the stream: every single tensor agrees, but the conversion would be another function.
     const streams::Placement lacks = layout_of(replaced(replaced(right, R"("wpe.weight": 1, )", ""), R"("tied")",
                                                         R"("not_on_stream": ["wpe.weight"], "tied")"),
                                                weights());
@@ -57,16 +57,16 @@ TEST_CASE("stream sum: what no single tensor shows of a description") {
     CHECK(check_reference(weights(), lacks, others).same());
     const StreamSum s = check_stream_sum(weights(), lacks, others);
     CHECK_THAT(s.wrong, Contains("'h.0.attn.c_attn.weight' reads are not the sum") && Contains("no writer of the"));
-    // A factor on the stream, as some programs have it on their branches.
+    // A factor on a branch's output, as in some programs.
     const std::string written = "h.0.mlp.c_proj.weight.output", last = "lm_head.weight.input";
     const TensorMap scaled = with_tensor(rows, last, rows.at(last) - rows.at(written) * 0.75);
     CHECK_THAT(sum_of(scaled).wrong,
                Contains("'lm_head.weight' reads") && Contains("0.25 times what 'h.0.mlp.c_proj.weight' wrote"));
-    // A norm on the stream (Post-LN, or one behind the embeddings).
+    // A norm on the stream (Post-LN, or after the embeddings).
     const Tensor x = rows.at(last).to(DType::f64);
     const Tensor normed = (x - mean(x, {-1}, true)) / 3.0;
     CHECK_THAT(sum_of(with_tensor(rows, last, normed.to(dtype))).wrong, Contains("'lm_head.weight'"));
-    // One entry of one row.
+    // One wrong entry in one row.
     Tensor moved = rows.at(last).to(DType::f64) + 0.0;
     moved(0, 3, 5) = moved(0, 3, 5).item() + 0.5;
     CHECK_FALSE(sum_of(with_tensor(rows, last, moved.to(dtype))).wrong.empty());
@@ -84,7 +84,7 @@ TEST_CASE("stream sum: a reference that does not show the whole stream leaves it
   };
   CHECK_THAT(opened(without(rows, "lm_head")), Contains("no rows that 'lm_head.weight' reads"));
   CHECK_THAT(opened(without(without(rows, "lm_head"), "h.0.mlp.c_proj")), Contains("'lm_head.weight'"));
-  // A writer of nothing is not seen: nor is one that writes below the rounding of the rest.
+  // A writer of zeros is not detected, nor is a writer whose output is below the rounding errors of the others.
   const std::string name = "h.0.mlp.c_proj.weight.output", last = "lm_head.weight.input";
   for (double size : {0.0, 1e-12}) {
     const TensorMap small =
@@ -103,12 +103,12 @@ TEST_CASE("stream sum: what sees the stream and is not in the description refute
   };
   CHECK_THAT(seen(x).wrong, Contains("'probe' sees the stream, the sum of what 3 writers wrote"));
   CHECK_THAT(seen(rows.at("wte.weight.output")).wrong, Contains("'probe' sees the stream, the sum of what 1 writers"));
-  CHECK(seen(rows.at("h.0.attn.c_proj.weight.input")).closed());  // what a branch has inside
+  CHECK(seen(rows.at("h.0.attn.c_proj.weight.input")).closed());  // a tensor inside a branch
   CHECK(seen(x * 0.0).closed());
   TensorMap reads = rows;
   reads.add("probe.reads", x);
   CHECK_THAT(sum_of(reads).wrong, Contains("'probe' reads the rows of a norm"));
-  // No rows of the stream: of another width, none, a single number, ids.
+  // Not rows of the stream: another width, empty, a single number, ids.
   for (const Tensor& other : {zeros({3, 7}), zeros({0, kWidth}), zeros(Dims{}), zeros({3, kWidth}, {DType::i64})})
     CHECK(seen(other).closed());
 }
@@ -136,7 +136,7 @@ TEST_CASE("stream sum: a writer that was not recorded is no contradiction") {
 }
 
 TEST_CASE("stream sum: a class token, patches and positions that nothing calls") {
-  // The token before the patches, behind them, and added to all rows: which of these it is, rounding must not decide.
+  // The class token before the patches, after them, or added to all rows: rounding must not decide which it is.
   const auto [place, seed] =
       GENERATE(table<int, uint64_t>({{0, 3}, {1, 3}, {2, 3}, {0, 4}, {1, 4}, {2, 4}, {0, 5}, {1, 5}, {2, 5}}));
   CAPTURE(place, seed);

@@ -1,4 +1,5 @@
-// Rounding that keeps the sum of a slice: every entry stays beside its number, and the sum does not move with the width.
+// Rounding that keeps the sum of a slice: every entry becomes one of its two neighbours, and the sum's error does not
+// grow with the width.
 #include "equivalence/convert/sum_rounding.h"
 
 #include <cmath>
@@ -12,7 +13,7 @@
 
 namespace {
 
-// Numbers of the format minus the mean of each slice: alike in a binade, they are rounded alike.
+// Numbers of the format minus the mean of each slice. In a binade, all have the same rounding error.
 Tensor centred(const Dims& shape, int dim, NumberFormat format) {
   Generator generator{3, 0};
   const Tensor x = rounded(randn(shape, {DType::f64}, generator) * 0.02, format, "x").to(DType::f64);
@@ -52,7 +53,7 @@ TEST_CASE(
         unmended = std::max(unmended, std::abs(off_nearest) / steps.at(largest));
       }
       CHECK(worst <= 0.5 + 1e-6);
-      CHECK(unmended > 20);  // each rounded to the nearest, the sum is off by a part of the width
+      CHECK(unmended > 20);  // with rounding to the nearest, the error of the sum grows with the width
       const int threads = num_threads();
       set_num_threads(1);
       CHECK(same_bytes(rounded_with_sum(x, dim, format, "x"), y));

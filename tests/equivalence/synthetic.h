@@ -1,5 +1,5 @@
-// A made-up proof with the shape of a real one: deviations that grow as rounding does, negative controls that leave at
-// once.
+// A synthetic proof with the shape of a real one: deviations grow like rounding errors, and negative controls deviate
+// at once.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace isonorm::equivalence {
 
-// A number in [0, 1) that depends on (run, step) only.
+// A number in [0, 1) that depends only on (run, step).
 inline double scatter(uint64_t run, uint64_t step) {
   uint64_t z = run * 0x9e3779b97f4a7c15u + step * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 30)) * 0x94d049bb133111ebu;
@@ -23,7 +23,7 @@ inline double synthetic_loss(int step) {
   return 0.45 + 1.95 * std::exp(-step / 35.0) + 0.08 * (scatter(99, step) - 0.5);
 }
 
-// Deviations of rounding: `level` at step 0, growing tenfold within 100 steps.
+// Deviations by rounding: `level` at step 0, growing tenfold within 100 steps.
 inline Deviations rounding(uint64_t run, int steps, double level) {
   Deviations d;
   for (int t = 0; t < steps; ++t) {
@@ -35,7 +35,7 @@ inline Deviations rounding(uint64_t run, int steps, double level) {
   return d;
 }
 
-// A negative control: the same function at step 0, other gradients at once.
+// A negative control: the same function at step 0, with other gradients.
 inline Deviations leaving(int steps, double level) {
   Deviations d;
   for (int t = 0; t < steps; ++t) {
@@ -94,7 +94,7 @@ inline ProofResult synthetic_proof(int steps = 200) {
   return proof;
 }
 
-// A training of 200 steps that was gone on with after step 10.
+// A training of 200 steps that was resumed after step 10.
 inline training::TrainingResult synthetic_training() {
   training::TrainingResult t;
   t.form = "crms_norm";

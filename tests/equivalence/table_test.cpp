@@ -1,4 +1,4 @@
-// G6, G7, G9: which variants train as Pre-LN does under which optimizer, on the grid's small model; forged cells.
+// G6, G7, G9: which variants train like Pre-LN with which optimizer, on the grid's small model; forged cells.
 #include "equivalence/grid/grid.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ TEST_CASE("G9: affine norms, a tied head and a ViT come out as theory says") {
   o.controls = 2;
   std::vector<std::string> titles, undefined;
   for (TableOptions& grid : full_tables(o)) {
-    grid.made = grid.model == &kVit;  // no files
+    grid.made = grid.model == &kVit;  // needs no data files
     const TableResult r = table(grid);
     INFO(title_of(grid));
     check_cells(r);
@@ -98,7 +98,7 @@ TEST_CASE("a seed that is undecided, not a number, zero or infinite") {
   const RunResult fits = run("b", Verdict::same, 1e-15), off = run("a2", Verdict::different, 0.1);
   CHECK(cell(same, {fits, fits}).outcome == Outcome::agrees);
   CHECK(cell(different, {off, off}).outcome == Outcome::agrees);
-  // controls that reach what a wrong training does, or never moved: nothing is seen
+  // controls as far off as a wrong training, or controls that did not move: undecided
   const RunResult blurred = run("b", Verdict::same, 1e-15, 1e-3), unmoved = run("b", Verdict::same, 1e-15, 0);
   for (const RunResult& r : {blurred, unmoved}) {
     const Cell c = cell(same, {fits, r, fits});
@@ -115,8 +115,8 @@ TEST_CASE("a seed that is undecided, not a number, zero or infinite") {
   const Cell nan = cell(different, {off, run("a2", Verdict::different, NAN), off});
   CHECK(nan.outcome == Outcome::undecided);
   CHECK(std::isnan(nan.deviation.weight));
-  CHECK(cell(same, {fits, run("b", Verdict::same, 0)}).outcome == Outcome::undecided);  // with itself
-  // as expected, and not by the margin: 1e-7 leaves the bound and stays below the least difference
+  CHECK(cell(same, {fits, run("b", Verdict::same, 0)}).outcome == Outcome::undecided);  // compared with itself
+  // as expected, but without the margin: 1e-7 exceeds the bound and is below the least difference
   const Cell little = cell(different, {off, run("a2", Verdict::different, 1e-7), off});
   CHECK(little.outcome == Outcome::undecided);
   CHECK(little.observed == Expectation::undecided);
@@ -162,7 +162,7 @@ TEST_CASE("an expectation follows what a variant and an optimizer do, not their 
 
 TEST_CASE("a contradiction between what was derived and what was trained is reported") {
   TableResult r = table(small({variant("a5"), variant("a3")}, {recipe("adam")}));
-  for (Cell& cell : r.cells) {  // the expectations flipped
+  for (Cell& cell : r.cells) {  // with the opposite expectations
     RunResult run = record(cell.variant);
     run.observed = cell.observed == Expectation::same ? Verdict::same : Verdict::different;
     run.largest.loss = cell.deviation.loss;
@@ -199,7 +199,7 @@ TEST_CASE("cells do not depend on the order of rows and columns, and none may be
 
 TEST_CASE("a row that is the reference itself proves nothing") {
   Variant idle = variant("a1");
-  idle.start = Projection::none;  // Pre-LN as it is
+  idle.start = Projection::none;  // Pre-LN without changes
   const TableResult r = table(small({idle}, {recipe("sgd")}, 3));
   CHECK(r.outcome == Outcome::undecided);
   CHECK(r.cells[0].observed == Expectation::undecided);

@@ -1,4 +1,4 @@
-// A class that keeps a reference is not made from a temporary, which would be gone: this compiles or does not.
+// A class that keeps a reference cannot be made from a temporary, which would be destroyed: checked at compile time.
 #include <type_traits>
 
 #include "autograd/early_leaves.h"

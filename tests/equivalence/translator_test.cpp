@@ -1,4 +1,4 @@
-// The encoder-decoder under what shows that forms are one model: proofs, conversion, verification, audit.
+// The encoder-decoder in all checks that forms are one model: proofs, conversion, verification, audit.
 #include "equivalence/compare/audit.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/verify/verify.h"
@@ -66,7 +66,8 @@ TEST_CASE("translator: files say what it is, and weights go from form to form") 
 TEST_CASE("translator: an audit finds what its weights hide, in both streams") {
   const AuditResult r = audit(small());
   CHECK(r.as_expected);
-  // Of a width of 8: each of the writers hides one of 8 numbers, each reader one of 8, each key's bias all.
+  // With width 8: a writer's slice and a reader's slice each have one undetermined direction of 8. Key biases are
+  // undetermined entirely.
   const auto hidden = [&](const std::string& name) {
     const auto row = std::ranges::find(r.rows, name, &AuditResult::Row::name);
     return row == r.rows.end() ? -1 : row->directions;

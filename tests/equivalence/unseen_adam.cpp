@@ -57,7 +57,7 @@ struct BetasExchanged : OwnAdam {
     w -= first_[i] / (1 - std::pow(0.999, t_)) / (sqrt(second_[i] / (1 - std::pow(0.9, t_))) + 1e-8) * lr();
   }
 };
-// The first model decays matrices alone, the own one norms and biases, too.
+// The first model decays only matrices, the hand-written optimizer also norms and biases.
 struct DecaysAll : OwnAdam {
   using OwnAdam::OwnAdam;
   double decay(const Tensor&) override { return 0.1; }
@@ -81,12 +81,12 @@ struct DecaysAfter : OwnAdam {
     w *= 1 - lr() * 0.1;
   }
 };
-// Bias correction of the first moment alone.
+// Bias correction only of the first moment.
 struct CorrectsFirst : OwnAdam {
   using OwnAdam::OwnAdam;
   Tensor direction(const Tensor& m, const Tensor& v) override { return m / (1 - std::pow(0.9, t_)) / (sqrt(v) + 1e-8); }
 };
-// The largest second moment so far, as AMSGrad takes it.
+// The maximum of the second moments, as in AMSGrad.
 struct AmsGrad : OwnAdam {
   using OwnAdam::OwnAdam;
   std::vector<Tensor> largest_ = second_;
@@ -102,7 +102,7 @@ struct DecaysVectors : OwnAdam {  // the groups are exchanged
   double decay(const Tensor& w) override { return w.rank() > 1 ? 0 : 0.1; }
 };
 
-// Their first steps are nearly Adam's.
+// Optimizers whose first steps are nearly Adam's.
 template <class O, class Options> Make other(const Options& options) {
   return [=](const Parameters& p) { return std::make_unique<O>(p, options); };
 }

@@ -6,7 +6,7 @@ namespace isonorm::unseen {
 
 namespace {
 
-// The root of the width instead of the root of a head's width.
+// Divides by the root of the width instead of the root of the head width.
 struct ScaledByWidth : OwnWriter {
   Tensor scores(const Tensor& q, const Tensor& k) override {
     return matmul(q, transpose(k, -2, -1)) / std::sqrt(static_cast<double>(kWidth));
@@ -22,7 +22,7 @@ struct SecondBlockScaled : OwnWriter {
   Tensor scores(const Tensor& q, const Tensor& k) override { return OwnWriter::scores(q, k) * (second ? 0.5 : 1.0); }
 };
 
-// The mask begins one later: each token sees the next one.
+// The mask begins one position later, so each token sees the next one.
 struct SeesNext : OwnWriter {
   Tensor hidden(int64_t time) override { return triu(ones({time, time}, {DType::u8}), 2); }
 };
@@ -33,7 +33,7 @@ struct SoftmaxOverQueries : OwnWriter {
   }
 };
 
-// The packed projection is cut as [heads, 3, size], as GPT-NeoX packs it, not as [3, heads, size].
+// The packed projection is split as [heads, 3, size], as in GPT-NeoX, instead of [3, heads, size].
 struct PackedByHead : OwnWriter {
   std::vector<Tensor> queries_keys_values(const Tensor& packed) override {
     const Tensor by_head = reshape(packed, {packed.size(0), packed.size(1), kHeads, 3, kWidth / kHeads});
@@ -59,7 +59,7 @@ struct SoftmaxInSingle : OwnWriter {
   }
 };
 
-// Rotary positions: keys begin one later than queries.
+// Rotary positions: keys begin one position later than queries.
 struct RotaryWriter : OwnWriter {
   virtual Tensor turn(const Tensor& x, int64_t first) {
     return permute(rotary(permute(x, {0, 2, 1, 3}), {.first = first}), {0, 2, 1, 3});
@@ -70,7 +70,7 @@ struct KeysFromOne : RotaryWriter {
   Tensor scores(const Tensor& q, const Tensor& k) override { return OwnWriter::scores(turn(q, 0), turn(k, 1)); }
 };
 
-// x W for x W^T of a square matrix.
+// x W instead of x W^T for a square matrix.
 struct ProjTransposed : OwnWriter {
   Tensor run(Block& b, const Tensor& x) override {
     const std::vector<Tensor> p = queries_keys_values(b.qkv(normalize(x, b.norm1)));
@@ -98,7 +98,7 @@ struct DetachedValues : OwnWriter {
   }
 };
 
-// Scores of padding: the second hides queries, the first keys. Ids below 3 are padding.
+// Masks the scores of padding, ids below 3. The second model masks queries instead of keys.
 struct MaskedWriter : OwnWriter {
   Tensor padding = {};
   bool keys = true;

@@ -6,7 +6,7 @@ namespace isonorm::unseen {
 
 namespace {
 
-// One norm of four is the sample variance's, as torch.var() gives it.
+// One norm of four uses the sample variance, like torch.var().
 struct SampleVariance : OwnWriter {
   Tensor normalize(const Tensor& x, nn::LayerNorm& layer) override {
     if (&layer != &blocks[1].norm2) return OwnWriter::normalize(x, layer);
@@ -22,7 +22,7 @@ struct EpsOutside : OwnWriter {
   }
 };
 
-// The feed-forward network is added to its norm's result.
+// The feed-forward output is added to the norm's output instead of the stream.
 struct NormedResidual : OwnWriter {
   Tensor run(Block& b, const Tensor& x) override {
     const Tensor after = normalize(x + attend(normalize(x, b.norm1), b), b.norm2);
@@ -36,7 +36,7 @@ struct PositionsFromOne : OwnWriter {
   }
 };
 
-// The stream is detached in the second block's residual: the branch alone passes gradients.
+// The residual of the second block is detached: only the branch passes gradients.
 struct DetachedResidual : OwnWriter {
   Tensor run(Block& b, const Tensor& x) override {
     if (&b != &blocks[1]) return OwnWriter::run(b, x);
@@ -45,7 +45,7 @@ struct DetachedResidual : OwnWriter {
   }
 };
 
-// The mean of the norm is detached, not the variance's alone.
+// The mean of the norm is detached.
 struct DetachedMean : OwnWriter {
   Tensor normalize(const Tensor& x, nn::LayerNorm& layer) override {
     const Tensor centred = x - detach(mean(x, {-1}, true));
@@ -68,7 +68,7 @@ struct GeluWithOtherSlope : OwnWriter {
   Tensor activate(const Tensor& x) override { return own_gelu(x); }
 };
 
-// Both with dropout after the feed-forward network; the own one does not divide by 1 - p.
+// Both models have dropout after the feed-forward network; the hand-written one does not divide by 1 - p.
 struct DropoutWriter : OwnWriter {
   Tensor feed_forward(const Tensor& x, Block& b) override {
     return dropout(OwnWriter::feed_forward(x, b), 0.2, training());
@@ -81,7 +81,7 @@ struct UnscaledDropout : OwnWriter {
   }
 };
 
-// Rows of sines and cosines: [sin, sin, .., cos, cos, ..] instead of neighbours [sin, cos, sin, cos, ..].
+// Sinusoidal positions as [sin, sin, .., cos, cos, ..] instead of [sin, cos, sin, cos, ..].
 template <bool halves> struct Sinusoids : OwnWriter {
   Tensor& table = add_buffer("table", sinusoids());
   static Tensor sinusoids() {
@@ -101,7 +101,7 @@ struct RmsAtTheEnd : OwnWriter {
   }
 };
 
-// The second norm of each block is the first once more.
+// The second norm of each block is the first norm again.
 struct NormUsedTwice : OwnWriter {
   Tensor normalize(const Tensor& x, nn::LayerNorm& layer) override {
     for (Block* b : blocks)
@@ -110,7 +110,7 @@ struct NormUsedTwice : OwnWriter {
   }
 };
 
-// Mean and variance are taken over the time, not over the row.
+// Mean and variance are over time instead of over the row.
 struct NormOverTime : OwnWriter {
   Tensor normalize(const Tensor& x, nn::LayerNorm& layer) override {
     const Tensor centred = x - mean(x, {1}, true);
@@ -125,7 +125,7 @@ struct ScaledEmbedding : OwnWriter {
   }
 };
 
-// Both layers take the weights of the first.
+// Both layers use the weights of the first.
 struct SharedBlock : OwnWriter {
   Tensor forward(const Tensor& ids) override {
     Tensor x = embed(ids);
@@ -142,7 +142,7 @@ struct ClampedGradient : OwnWriter {
   }
 };
 
-// Dropout of another probability.
+// Dropout with another probability.
 struct MoreDropout : OwnWriter {
   Tensor feed_forward(const Tensor& x, Block& b) override {
     return dropout(OwnWriter::feed_forward(x, b), 0.3, training());

@@ -22,7 +22,7 @@ struct Net : nn::Module {
   }
 };
 
-// The same by hand, in steps.
+// The same network by hand, in overridable steps.
 struct OwnNet : Net {
   virtual Tensor first(const Tensor& x) { return conv2d(x, conv1.weight, conv1.bias, {.padding = 1}); }
   virtual Tensor batch_norm(const Tensor& x) {
@@ -64,14 +64,14 @@ template <class B> Comparison compare_nets() {
   return compare_gradients(a, b, {}, training::cross_entropy_of, images);
 }
 
-// "Same" padding as TensorFlow has it for an even size and a stride of 2: at the end alone.
+// TensorFlow's "same" padding for an even size and a stride of 2: only at the end.
 struct PaddedBehind : OwnNet {
   Tensor second(const Tensor& x) override {
     return conv2d(pad(x, {{0, 0}, {0, 1}, {0, 1}, {0, 0}}), conv2.weight, conv2.bias, {.stride = 2});
   }
 };
 
-// Channels first, as PyTorch flattens; the head's weights are of channels last.
+// Flattens with channels first, like PyTorch, but the head's weights are for channels last.
 struct ChannelsFirst : OwnNet {
   Tensor flat(const Tensor& x) override { return flatten(permute(x, {0, 3, 1, 2}), 1); }
 };
@@ -80,7 +80,7 @@ struct BiasedRunningVariance : OwnNet {
   Tensor running(const Tensor& variance, int64_t) override { return variance; }
 };
 
-// The share of the old statistic and of the batch are exchanged.
+// The weights of the old statistic and of the batch are exchanged.
 struct MomentumExchanged : OwnNet {
   void follow(Tensor& statistic, const Tensor& batch) override {
     const NoGrad no_graph;
@@ -101,7 +101,7 @@ struct MeanPool : OwnNet {
   Tensor pool(const Tensor& x) override { return avg_pool2d(x, 2); }
 };
 
-// Batch norm whose backward takes mean and variance as constants.
+// Batch norm whose backward treats mean and variance as constants.
 struct ConstantStatistics : OwnNet {
   Tensor batch_norm(const Tensor& x) override {
     const Tensor m = detach(mean(x, {0, 1, 2})), v = detach(var(x, {0, 1, 2}, 0));
@@ -111,14 +111,14 @@ struct ConstantStatistics : OwnNet {
   }
 };
 
-// A true convolution turns the window by half a turn.
+// A true convolution: the window is rotated by 180 degrees.
 struct WindowTurned : OwnNet {
   Tensor first(const Tensor& x) override { return conv2d(x, flip(conv1.weight, {1, 2}), conv1.bias, {.padding = 1}); }
 };
 struct RowsForColumns : OwnNet {
   Tensor first(const Tensor& x) override { return OwnNet::first(transpose(x, 1, 2)); }
 };
-// Running statistics instead of the batch's, in training, too.
+// Uses running statistics instead of the batch's in training, too.
 struct FrozenStatistics : OwnNet {
   Tensor batch_norm(const Tensor& x) override {
     return (x - norm1.running_mean) / sqrt(norm1.running_var + 1e-5) * norm1.weight + norm1.bias;
@@ -132,7 +132,7 @@ struct OtherEps : OwnNet {
   }
 };
 
-// Rows [batch, time, 6]; an RMSNorm, then a gated feed-forward network.
+// Rows [batch, time, 6]: an RMSNorm, then a gated feed-forward network.
 struct Gated : nn::Module {
   nn::RMSNorm& norm = add("norm", nn::RMSNorm(6));
   nn::Linear& gate = add("gate", nn::Linear(6, 8, {.bias = false}));

@@ -6,7 +6,7 @@ namespace isonorm::unseen {
 
 namespace {
 
-// The head is tied to the table; the own one detaches it there.
+// The head is tied to the embedding table. The hand-written model detaches the table there.
 struct TiedWriter : OwnWriter {
   TiedWriter() { head.weight = tokens.weight; }
 };
@@ -16,7 +16,7 @@ struct DetachedHead : TiedWriter {
   }
 };
 
-// Padding tokens (id 0) have the target -100; the own loss divides by all tokens.
+// Padding targets (ids below 3) become -100. The hand-written loss divides by the number of all tokens.
 Examples padded(int64_t point) {
   Examples e = sentences(point);
   Tensor targets = to(e.targets, DType::f64);
@@ -34,7 +34,7 @@ Comparison mean_over_padding() {
   return compare_gradients(a, b, {}, loss, padded);
 }
 
-// The own loss shifts the logits, and the batch had shifted the targets already.
+// The hand-written loss shifts the logits, although the batch has already shifted the targets.
 Comparison shifted_twice() {
   manual_seed(2);
   Writer a;
@@ -47,7 +47,7 @@ Comparison shifted_twice() {
   return compare_gradients(a, b, {}, loss, sentences);
 }
 
-// The row for padding begins as zeros and takes no gradient; in the own table it does.
+// The row for padding begins as zeros and gets no gradient; in the hand-written table it does.
 Comparison trained_padding_row() {
   manual_seed(2);
   Writer a({.padding_idx = 0});
@@ -66,7 +66,7 @@ template <class Loss> Comparison compare_losses(const Loss& own_loss) {
   return compare_gradients(a, b, {}, loss, sentences);
 }
 
-// The loss is scaled for f16, and the gradients are not scaled back.
+// The loss is scaled for f16, but the gradients are not unscaled.
 Comparison gradients_not_unscaled() {
   return compare_losses([](nn::Module&, const Examples&, const Tensor& l) {
     on_grad(l, [](const Tensor& g) { return g * 1024.0; });

@@ -1,4 +1,4 @@
-// Mistakes in hand-written modules, losses and optimizers, planted by someone who had not read how causes are found.
+// Mistakes in hand-written modules, losses and optimizers, planted by an author who had not read how causes are found.
 #pragma once
 
 #include "isonorm.h"

@@ -1,5 +1,5 @@
-// Mistakes in hand-written models, planted by an author who had not read how causes are found. The comparison names the
-// mistake or its place, and no other cause. The table: test_equivalence "unseen mistakes: the table*" -s
+// Mistakes in hand-written models, planted by an author who had not read how causes are found. The comparison must name
+// the mistake or its place, and no other cause. The table: test_equivalence "unseen mistakes: the table*" -s
 #include "tests/equivalence/room.h"
 #include "tests/equivalence/unseen_mistakes.h"
 #include "tests/equivalence/unseen_writer.h"
@@ -8,7 +8,7 @@ namespace {
 
 using namespace isonorm::unseen;
 
-// A mask is kept from call to call, and grows in place.
+// A mask that is kept between calls and changed in place.
 struct GrowingMask : OwnWriter {
   Tensor mask = zeros({kTime, kTime}, {DType::f64});
   Tensor probabilities(const Tensor& scores) override {
@@ -17,7 +17,7 @@ struct GrowingMask : OwnWriter {
   }
 };
 
-// Own noise from a generator of its own, which no comparison resets.
+// Noise from a separate generator that the comparison does not reset.
 struct OwnNoise : OwnWriter {
   Generator noise{99};
   Tensor feed_forward(const Tensor& x, Block& b) override {

@@ -1,4 +1,4 @@
-// Mistakes in momentum, clipping, schedules and accumulation; late ones.
+// Mistakes in momentum, clipping, schedules and accumulation, and mistakes that begin late.
 #include "tests/equivalence/unseen_mistakes.h"
 #include "tests/equivalence/unseen_optimizer.h"
 
@@ -35,7 +35,7 @@ struct ForgetsAtSeven : OwnMomentum {
 std::unique_ptr<optim::Optimizer> decayed_sgd(const Parameters& p) {
   return std::make_unique<optim::Sgd>(p, optim::SgdOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1});
 }
-// The own clipping limits each tensor by itself.
+// Clips each tensor by itself.
 struct ClipsEach : OwnMomentum {
   using OwnMomentum::OwnMomentum;
   Tensor gradient(size_t, const Tensor& g) override { return g * std::min(1.0, 0.05 / (norm(g).item() + 1e-6)); }
@@ -51,7 +51,7 @@ struct DoubledAtSeven : OwnMomentum {
   Tensor gradient(size_t i, const Tensor& g) override { return t_ == 7 && i == 3 ? g * 2 : g; }
 };
 
-struct Decoupled : OwnMomentum {  // the first model's decay passes through momentum
+struct Decoupled : OwnMomentum {  // in the first model the decay passes through momentum
   using OwnMomentum::OwnMomentum;
   void update(size_t i, Tensor& w, const Tensor& g) override {
     w *= 1 - lr() * 0.1;
@@ -71,7 +71,7 @@ struct SkipsSeven : OwnMomentum {
     if (t_ != 7) OwnMomentum::update(i, w, g);
   }
 };
-// After five steps weights go back half of the way.
+// After five steps the weights go back half way.
 struct Lookahead : OwnMomentum {
   using OwnMomentum::OwnMomentum;
   std::vector<Tensor> slow_ = clones(parameters_);
@@ -85,7 +85,7 @@ struct Lookahead : OwnMomentum {
     if (t_ % 5 == 0) w -= (w - slow_[i]) * 0.5;
   }
 };
-// The head's rate is a tenth of the others'; in the own optimizer it is not.
+// The head's rate is a tenth of the others'; the hand-written optimizer ignores this.
 std::unique_ptr<optim::Optimizer> slow_head(const Parameters& p) {
   return std::make_unique<optim::Sgd>(std::vector<optim::ParameterGroup<optim::SgdOptions>>{
       {Parameters(p.begin(), p.end() - 2), {.lr = 0.1, .momentum = 0.9}},
@@ -99,7 +99,7 @@ struct ScalesByNorm : OwnMomentum {
   }
 };
 
-// A warm-up of 4 steps; the own one begins with a rate of 0.
+// A warm-up of 4 steps; the hand-written one begins with a rate of 0.
 struct Warmup : OwnMomentum {
   using OwnMomentum::OwnMomentum;
   void begin() override { set_lr(0.1 * std::min(1.0, t_ / 4.0)); }
@@ -108,7 +108,7 @@ struct WarmupFromZero : OwnMomentum {
   using OwnMomentum::OwnMomentum;
   void begin() override { set_lr(0.1 * std::min(1.0, (t_ - 1) / 4.0)); }
 };
-// The rate falls to a tenth after 6 steps; the own one's after 7.
+// The rate falls to a tenth after 6 steps; in the hand-written optimizer after 7.
 struct FallsAfterSix : OwnMomentum {
   using OwnMomentum::OwnMomentum;
   void begin() override { set_lr(t_ > 6 ? 0.01 : 0.1); }
@@ -121,7 +121,7 @@ template <class M> Make own(double rate) {
   return [=](const Parameters& p) { return std::make_unique<M>(p, rate); };
 }
 
-// Both take a batch in two halves; the own one adds the means of the halves.
+// Both accumulate a batch in two halves; the hand-written model adds the means of the halves.
 Comparison unscaled_accumulation() {
   struct Own : Classifier {};
   const auto loss = [](nn::Module& model, const Examples& batch) -> Tensor {
@@ -134,7 +134,7 @@ Comparison unscaled_accumulation() {
                               loss, sgd(0.9), rows, {.steps = 8});
 }
 
-// After step 7 the second model's loss sees the first half of the batch alone.
+// After step 7 the second model's loss uses only the first half of the batch.
 Comparison half_a_batch_late() {
   struct Own : Classifier {
     int calls = 0;
@@ -159,7 +159,7 @@ Comparison frozen_norm() {
                               training::cross_entropy_of, sgd(0.9), rows, {.steps = 8});
 }
 
-// The own optimizer does not get the parameters of the head.
+// The hand-written optimizer does not get the head's parameters.
 Comparison head_forgotten() {
   const auto make = [](const Parameters& p, Which which) -> std::unique_ptr<optim::Optimizer> {
     return sgd(0.9)(which == Which::first ? p : Parameters(p.begin(), p.end() - 2));

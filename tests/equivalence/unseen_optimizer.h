@@ -31,11 +31,11 @@ class OwnOptimizer : public optim::Optimizer {
  protected:
   virtual void begin() {}
   virtual void update(size_t i, Tensor& w, const Tensor& g) = 0;
-  Parameters parameters_, first_, second_;  // and two moments of each
+  Parameters parameters_, first_, second_;  // and two moments of each parameter
   int t_ = 0;
 };
 
-// Rows of 6 numbers, a class each; a network of two layers and a norm.
+// Rows of 6 numbers with a class each; a network of two layers and a norm.
 struct Classifier : nn::Module {
   nn::Linear& in = add("in", nn::Linear(6, 10));
   nn::LayerNorm& norm = add("norm", nn::LayerNorm(10));

@@ -1,4 +1,5 @@
-// A small language model with the library's layers, and the same model in hand-written ops. Tests override single steps.
+// A small language model with the library's layers, and the same model in hand-written ops. Tests override single
+// steps.
 #pragma once
 
 #include "isonorm.h"
@@ -42,7 +43,7 @@ struct Writer : nn::Module {
   }
 };
 
-// The same by hand. A test overrides the step that it gets wrong.
+// The same model by hand. A test overrides the step with the mistake.
 struct OwnWriter : Writer {
   using Writer::Writer;
 

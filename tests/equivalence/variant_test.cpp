@@ -1,4 +1,4 @@
-// Variants and recipes by name, and in words.
+// Variants and recipes: their names and descriptions.
 #include "equivalence/coordinates/variant.h"
 
 #include <set>

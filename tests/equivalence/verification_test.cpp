@@ -1,5 +1,5 @@
-// The verdict on two files: one changed entry anywhere is seen, what conversion and rounding do is not, and what a
-// function cannot see is not held against it.
+// The verdict on two files: a change of any single entry is detected; conversion and rounding are accepted; and changes
+// that the function cannot depend on are ignored.
 #include "equivalence/verify/stream_check.h"
 #include "streams/placement.h"
 #include "tests/equivalence/model_files.h"
@@ -11,7 +11,7 @@ namespace {
 constexpr Form kForms[] = {Form::layer_norm, Form::rms_norm, Form::crms_norm, Form::crms_isometric};
 constexpr Form kMapped[] = {Form::rms_norm, Form::crms_norm, Form::crms_isometric};
 
-// A file with the places of its tensors.
+// A file and the placement of its tensors.
 struct Held {
   Held(const ModelFile& f) : file(f), layout(streams::placement_of(*ModelOptions(f.description).build())) {}
   ModelFile file;
@@ -22,8 +22,8 @@ EntryComparison entries(const Held& a, const Held& b) {
   return compare_entries(a.file.state, a.layout, b.file.state, b.layout);
 }
 
-// Every kind of model: learned and rotary positions, affine and plain norms, tied head, class token and mean pool,
-// SwiGLU, layer scale, norms of queries and keys.
+// All kinds of models: learned and rotary positions, norms with and without gains, tied head, class token and mean
+// pooling, SwiGLU, layer scale, norms of queries and keys.
 std::vector<ModelFile> kinds(uint64_t seed, DType dtype) {
   manual_seed(seed);
   std::vector<ModelFile> all;
@@ -43,10 +43,10 @@ std::vector<ModelFile> kinds(uint64_t seed, DType dtype) {
     for (bool tied : {false, true}) all.push_back(file_of(small_gpt(t, tied), {}, dtype));
   for (T t : {plain, affine, scaled, llama})
     for (bool pool : {false, true}) {
-      if (t.positions == nn::Positions::rotary) t.positions = nn::Positions::none;  // heads of width 3 cannot turn
+      if (t.positions == nn::Positions::rotary) t.positions = nn::Positions::none;  // heads of width 3 cannot be turned
       all.push_back(file_of(small_vit(t, pool), {}, dtype));
     }
-  for (Form form : kMapped) {  // a tied head that reads a mapped table, and gains on raw weights of another form
+  for (Form form : kMapped) {  // tied heads that read a mapped table, and gains on raw weights of other forms
     const ModelFile tied = file_of(small_gpt({}, true), {.form = form, .storage = streams::Stored::mapped}, dtype);
     if (form != Form::rms_norm) all.push_back(tied);
     all.push_back(file_of(small_gpt({.affine = true}, true), {.form = form}, dtype));
@@ -59,8 +59,8 @@ double ulp(double x, DType dtype) {
   return std::ldexp(epsilon(dtype), x == 0 ? (dtype == DType::f64 ? -1022 : -126) : std::ilogb(x));
 }
 
-// The file with one random entry of one tensor moved by `ulps` of the largest entry of its slice along the stream, more
-// by `more_at_the_end` where it is the last one of a writer's slice. Nothing where the function cannot see it.
+// Moves a random entry of a tensor by `ulps` ulps of the largest entry of its slice along the stream, plus
+// `more_at_the_end` if it is the last entry of a writer's slice. Empty if the function does not depend on the entry.
 std::optional<Held> moved(Held held, const std::string& name, double ulps, double more_at_the_end,
                           Generator& generator) {
   const Tensor& t = held.file.state.at(name);
@@ -100,7 +100,7 @@ ModelFile gpt_file(nn::GptOptions options, DType dtype = DType::f32) {
   return file_of(options, {}, dtype);
 }
 
-// Different, with this in the sentence.
+// The files must differ, with `part` in the sentence, in both orders.
 void check_different(const ModelFile& a, const ModelFile& b, const std::string& part) {
   for (const auto& [x, y] : {std::pair(&a, &b), {&b, &a}}) {
     const Verification v = verify_models(*x, *y);
@@ -118,7 +118,7 @@ TEST_CASE("verify: one entry of any tensor, in any model and form, moved by 16 u
   int changes = 0;
   Generator generator{7, 0};
   for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
-    // In f64 the arithmetic of the comparison is as large as a few roundings.
+    // In f64 the comparison's own arithmetic has errors of a few ulps.
     const int ulps = dtype == DType::f64 ? 64 : 16;
     const std::vector<ModelFile> files = kinds(3, dtype);
     for (size_t k = 0; k < files.size(); k += dtype == DType::f32 ? 1 : 5) {
@@ -126,7 +126,7 @@ TEST_CASE("verify: one entry of any tensor, in any model and form, moved by 16 u
       const auto is = [&](const char* option, const char* value) {
         return source.file.description.at(option) == std::string(value);
       };
-      // Behind a layer scale near 0 the arithmetic of f64 hides what f64 holds.
+      // After a layer scale near 0, errors of f64 arithmetic hide the entry.
       if (dtype == DType::f64 && !is("model.layer_scale", "0")) continue;
       for (Form form : kForms) {
         if (form != Form::layer_norm && (form == source.layout.form || form != kForms[1 + k / 2 % 3])) continue;
@@ -144,7 +144,7 @@ TEST_CASE("verify: one entry of any tensor, in any model and form, moved by 16 u
         see(held, 0, held);
         if (same_form || k % 4 != 0) continue;
         see(held, 0, source);
-        // Behind a small gain or layer scale a change of the source may round away.
+        // After a small gain or layer scale, rounding may remove a change of the source.
         if (is("model.affine", "false") && is("model.layer_scale", "0"))
           see(source, static_cast<double>(held.layout.width - 1) / 2, held);
       }
@@ -198,7 +198,7 @@ TEST_CASE("verify: a position or an id of the vocabulary that random inputs need
     const Verification v = verify_models(file, *forged);
     CHECK_THAT(v.sentence(), Contains(name) && Contains("in the first and"));
     CHECK_FALSE(v.entries.same());
-    CHECK_FALSE(v.outputs.at(0).second.same());  // the logits alone see it too: every id and position occurs
+    CHECK_FALSE(v.outputs.at(0).second.same());  // the logits alone show it, too, since every id and position occurs
   }
   const Verification twice = verify_models(file, file);
   CHECK(twice.same());
@@ -208,11 +208,11 @@ TEST_CASE("verify: a position or an id of the vocabulary that random inputs need
 TEST_CASE("verify: options and eps are equal or not, whatever the logits say") {
   const ModelFile file = gpt_file(small_gpt({.affine = true}));
   check_different(file, with_option(file, "eps", "1.1e-5"), "Their options differ: eps 1");
-  CHECK(verify_models(file, with_option(file, "eps", "0.00001")).same());   // another text, the same number
-  CHECK(verify_models(file, with_option(file, "head_width", "0")).same());  // width / heads, as it is
-  CHECK(verify_models(file, with_option(file, "dropout", "0.1")).same());   // acts in training
+  CHECK(verify_models(file, with_option(file, "eps", "0.00001")).same());   // another text for the same number
+  CHECK(verify_models(file, with_option(file, "head_width", "0")).same());  // the default: width / heads
+  CHECK(verify_models(file, with_option(file, "dropout", "0.1")).same());   // only acts in training
   CHECK(verify_models(file, with_option(file, "rotary_base", "500")).same());
-  CHECK(verify_models(file, with_option(file, "qkv_bias", "true")).same());  // they are there in any case
+  CHECK(verify_models(file, with_option(file, "qkv_bias", "true")).same());  // they exist in any case
   check_different(file, with_option(file, "activation", "gelu_tanh"), "Their options differ: activation gelu");
   const ModelFile heads = with_option(with_option(with_option(file, "heads", "4"), "head_width", "2"), "kv_heads", "4");
   check_different(file, heads, "every entry agrees, but not the logits");
@@ -258,14 +258,15 @@ TEST_CASE("verify: what the function cannot see is no difference") {
   CHECK(verify_models(mean, converted(f64, Form::rms_norm)).same());
   CHECK(verify_models(f64, edited(f64, "blocks.1.mlp.fc1.weight", shifted(8, 16, 2))).same());
 
-  // With rotary positions the function sees key biases, behind a gain the row sums, without a final norm the means.
+  // The function depends on key biases with rotary positions, on row sums after a gain, and on means without a final
+  // norm.
   const ModelFile rotary = gpt_file(small_gpt({.positions = nn::Positions::rotary}));
   check_different(rotary, edited(rotary, "blocks.0.attn.qkv.bias", shifted(8, 16, 3)), "qkv.bias");
   const ModelFile affine = gpt_file(small_gpt({.affine = true}));
   check_different(affine, edited(affine, "blocks.1.mlp.fc1.weight", shifted(8, 16, 2)), "blocks.1.mlp.fc1.");
   const ModelFile bare = gpt_file(small_gpt({.final_norm = false}));
   check_different(bare, edited(bare, "token.weight", shifted(0, 8, 1)), "token.weight");
-  // As they are stored, too, slices lie along the stream: row 2 of eight, column 5, is entry 2 of slice 5.
+  // Slices of stored tensors are along the stream, too: row 2 of eight, column 5, is entry 2 of slice 5.
   check_different(bare, edited(bare, "blocks.0.attn.proj.weight", shifted(21, 22, 1)), "attn.proj.weight[5, 2] is");
   CHECK(verify_models(bare, bare).same());
   const ModelFile rms = converted(file, Form::rms_norm);
@@ -294,7 +295,7 @@ TEST_CASE("verify: exchanged, permuted, transposed and turned tensors") {
   check_different(file, more, "has 'extra'");
   CHECK_THROWS_WITH(verify_models(file, less), Contains("a tensor 'norm.bias' of shape [8], which it does not hold"));
 
-  // Units in another order are the same function, which entries do not show and logits do not prove.
+  // A permutation of hidden units is the same function. Entries do not show this, and logits do not prove it.
   const ModelFile columns = change("blocks.0.mlp.fc2.weight", [](auto& v) {
     for (size_t r = 0; r < 8; ++r) std::swap(v[32 * r], v[32 * r + 1]);
   });
@@ -311,15 +312,15 @@ TEST_CASE("verify: dtypes, zeros and extremes") {
   CHECK(verify_models(file, coarse).same());
   CHECK(verify_models(coarse, wide).same());
   check_different(file, ModelFile{widened(coarse.state), file.description, {}},
-                  "beyond what rounding explains");  // f64 in name
-  // The signs of zeros and numbers below the normal ones: no rule of its own, and none needed.
+                  "beyond what rounding explains");  // only the dtype is f64
+  // Signs of zeros and subnormal numbers need no special rule.
   const auto first = [&](double value) { return edited(file, "token.weight", [=](auto& v) { v[0] = value; }); };
   CHECK(verify_models(first(0.0), first(-0.0)).same());
   for (double value : {1e-40, 1e-30, 1e30}) {
     CHECK(entries(first(value), converted(first(value), Form::crms_norm)).same());
   }
-  // One coordinate alone: every entry that crms_norm stores is -1/d, rounded alike, and the one that it does not store
-  // is off by d - 1 times that.
+  // If only one coordinate is non-zero, every entry that crms_norm stores is -1/d with the same rounding error, and the
+  // entry that it does not store is off by d - 1 times as much.
   nn::GptOptions six = small_gpt();
   six.transformer.width = 6;
   const ModelFile spikes = edited(gpt_file(six), "token.weight", [](auto& v) {
@@ -350,7 +351,7 @@ TEST_CASE("verify: one coarse tensor does not move the others by its ulp") {
   const Agreement streams = compare_streams(file.state, layout, wrong.state, layout);
   INFO(streams.deviation << " " << streams.control);
   CHECK_FALSE(streams.same());
-  // An ulp of bf16 for every weight would hide it from both.
+  // One bf16 ulp for every weight would hide it from both comparisons.
   const TensorMap inflated = moved_by_rounding(file.state, DType::bf16, 1);
   const Agreement hides = compare_models(file.description, file.state, file.description, inflated, inputs);
   CHECK(models.deviation < 4 * hides.deviation);

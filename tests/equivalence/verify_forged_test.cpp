@@ -1,5 +1,5 @@
-// Files that were made to pass for one another: what hides in a tolerance, in a description or behind a bias that the
-// function does not see.
+// Files made to pass as each other: differences hidden in a tolerance, in a description, or in the rounding of a bias
+// on which the function does not depend.
 #include "equivalence/verify/flipped_value.h"
 #include "streams/map.h"
 #include "streams/placement.h"
@@ -23,7 +23,7 @@ std::string vit_spec(const std::string& more = "") {
 
 streams::Placement own_places() { return streams::placement_of(streams::make<nn::Vit>(small_vit())); }
 
-// Whether the entries are the same, in either order.
+// Compares the entries, with the same result in both orders.
 bool same_entries(const ModelFile& a, const ModelFile& b) {
   const streams::Placement layout = own_places();
   const bool same = compare_entries(a.state, layout, b.state, layout).same();
@@ -44,7 +44,7 @@ Verification by_spec(const ModelFile& a, const ModelFile& b) {
 TEST_CASE("verify: a bias that the function does not see is no measure of the others of its vector") {
   for (const auto& [dtype, keys, factor] :
        {std::tuple(DType::f64, 1e12, 1 + 1e-5), {DType::f32, 1e6, 1.1}, {DType::bf16, 30.0, 1.3}})
-    for (const bool with_keys : {true, false}) {  // a key bias, or any bias: an entry's rounding is its own
+    for (const bool with_keys : {true, false}) {  // a key bias, or any bias: entries are rounded individually
       INFO(name_of(dtype) << " " << with_keys);
       manual_seed(11);
       const std::string name = with_keys ? "blocks.0.attn.qkv.bias" : "head.bias";
@@ -128,7 +128,7 @@ TEST_CASE("verify by description: what the files say of themselves counts") {
   const streams::Placement layout = own_places();
   const ModelFile mapped = with_option(with_option(file, "form", "rms_norm"), "storage", "mapped");
   CHECK_THROWS_WITH(check_described(mapped.description, layout), Contains("of rms_norm, not of layer_norm"));
-  CHECK_NOTHROW(check_described(with_option(file, "form", "rms_norm").description, layout));  // raw: the Pre-LN model's
+  CHECK_NOTHROW(check_described(with_option(file, "form", "rms_norm").description, layout));  // raw: as in Pre-LN
   CHECK_NOTHROW(check_described({}, layout));
   streams::Placement wide = layout;
   wide.width = 10;
@@ -155,7 +155,7 @@ TEST_CASE("verify by description: a layer scale belongs to a writer, and its pat
   for (streams::Place& p : reader.places)
     if (p.name == "head.weight") p.scale = "ls";
   CHECK_THROWS_WITH(convert(file.state, reader, Form::rms_norm), Contains("'head.weight' has the layer scale 'ls'"));
-  // Folded into its writer it is gone, and the same description reads the result.
+  // After folding into its writer the scale is gone, and the same description reads the result.
   const ModelFile plain{file.state, {}};
   const Conversion c = convert(plain.state, layout(ok, plain.state), Form::rms_norm);
   streams::Placement result = layout(ok, c.state, true);

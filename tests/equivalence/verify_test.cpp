@@ -1,11 +1,10 @@
-// The checks that stand between a conversion and a file: they see a fault in any single tensor, and say same to
-// rounding.
+// The checks between a conversion and the written file: they detect a fault in any single tensor, and accept rounding.
 #include "equivalence/verify/stream_check.h"
 #include "tests/equivalence/model_files.h"
 
 namespace {
 
-// The state with the last entry of one tensor off by `error` times the tensor's largest.
+// The state with the last entry of one tensor off by `error` times the tensor's largest entry.
 TensorMap with_fault(const TensorMap& state, const std::string& name, double error) {
   const Tensor& t = state.at(name);
   std::vector<double> values = t.to_vector<double>();
@@ -32,7 +31,7 @@ TEST_CASE("the stream check agrees with a conversion, and names the one tensor t
       const Agreement wrong =
           compare_streams(file.state, layout, with_fault(c.conversion.exact, p.name, 1e-9), c.conversion.layout, &of);
       CHECK_FALSE(wrong.same());
-      CHECK(of.at(p.name) == wrong.deviation);  // nothing deviates more than the culprit
+      CHECK(of.at(p.name) == wrong.deviation);  // no other tensor deviates more than the faulty one
     }
   }
 }
@@ -128,7 +127,7 @@ TEST_CASE("sizes that the file does not hold are refused before memory is taken"
     CHECK_THROWS_AS(convert_model(bad, Form::rms_norm), Error);
     CHECK_THROWS_AS(logits(bad.description, file.state, ModelOptions(file.description).inputs(1, 1)), Error);
   }
-  // A plausible size, but not this file's.
+  // A plausible size, but not the size of this file.
   CHECK_THROWS_WITH(convert_model(with_option(file, "mlp_width", "33"), Form::rms_norm),
                     Contains("fc1.weight") && Contains("[32, 8]"));
   CHECK_THROWS_WITH(convert_model(with_option(file, "depth", "3"), Form::rms_norm),

@@ -1,4 +1,4 @@
-// What the reader accepts is a checkpoint whose checksum holds, so nothing is left to check.
+// An accepted file is a checkpoint with a correct checksum, so nothing else is checked.
 #include "io/checkpoint.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-// What the reader accepts lies in the file, and no tensor is larger than that.
+// Tensors of an accepted file must lie in the file, and none may be larger than the file.
 #include "io/flax_file.h"
 #include "tests/fuzz/fuzz.h"
 

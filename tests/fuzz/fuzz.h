@@ -1,4 +1,4 @@
-// What every fuzz target does: a reader either returns or throws Error; anything else stops the run.
+// The body of every fuzz target: a reader must return or throw Error; anything else aborts the run.
 #pragma once
 
 #include <cstdlib>
@@ -14,7 +14,7 @@ template <class F> int fuzz(const uint8_t* data, size_t size, F&& read) {
   return 0;
 }
 
-// Stops the run where something that must hold does not.
+// Aborts the run unless `holds`.
 inline void require(bool holds) {
   if (!holds) std::abort();
 }

@@ -1,5 +1,5 @@
-// A folder of the hub whose config.json and index, what stands before a byte 0 and behind it, are from outside; its weights
-// are true. What it is described as, the reader of descriptions reads.
+// A model folder of the hub. The input gives config.json (up to a byte 0) and the index (the rest); the weights are
+// valid. The generated description must be readable again.
 #include <unistd.h>
 
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A GPT-2 of one layer, of as many numbers as it has tensors.
+// A GPT-2 with one layer, with one number in each tensor.
 fs::path made() {
   const fs::path folder = fs::temp_directory_path() / text("isonorm_fuzz_hub_", getpid());
   fs::create_directory(folder);

@@ -1,4 +1,4 @@
-// What the reader accepts fits the file: deflate packs at most 1032 bytes into one.
+// An accepted tensor must fit the file: deflate compresses at most 1032 bytes into one.
 #include "data/idx.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-// What the reader accepts has as many bytes as the file holds behind its header.
+// An accepted tensor must not have more bytes than the file.
 #include "io/npy.h"
 #include "tests/fuzz/fuzz.h"
 

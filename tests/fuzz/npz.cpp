@@ -1,4 +1,4 @@
-// What the reader accepts has as many bytes as deflate can have packed into the file.
+// Accepted tensors must not have more bytes than deflate can compress into the file.
 #include "io/npz.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-// What the reader accepts has a stride for each size, none of them negative.
+// An accepted tensor must have a stride for each size, and no negative size or stride.
 #include "io/pickle.h"
 
 #include "tests/fuzz/fuzz.h"

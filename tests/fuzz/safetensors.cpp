@@ -1,4 +1,4 @@
-// What the reader accepts is written again to a header that reads as the same entries.
+// The entries of an accepted file, written to a header and read again, must be the same.
 #include "io/safetensors.h"
 #include "io/safetensors_header.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
-// tokenizer.json, which ends before a byte 0, and a text behind it. Every id of the text has bytes; those of a file that neither
-// normalizes nor strips white space are the text.
+// The input is tokenizer.json (up to a byte 0) and a text. Encoding and decoding must return the text, unless the file
+// normalizes or strips white space.
 #include "tokenizers/tokenizer.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Attention's kernels on a device against the CPU's in f64: more than one tile, ragged ends, heads in place, packed
-// projections, masks, and heads of 64 in bf16 by tensor cores. The same bits with every schedule.
+// projections, masks, and bf16 heads of 64 by tensor cores. The same bits with every schedule.
 #include "core/kernels/attention.h"
 
 #include <set>
@@ -20,8 +20,8 @@ constexpr Device kGpu{DeviceKind::cuda, 0};
 struct Case {
   int64_t batch, heads, queries, keys, size, values;
   bool causal = false, packed = false, masked = false;
-  double spread = 1, shift = 0;  // of queries and keys; their mean, with opposite signs
-  int64_t ahead = 0;             // of a causal one
+  double spread = 1, shift = 0;  // standard deviation of queries and keys; their mean, with opposite signs
+  int64_t ahead = 0;             // for causal attention
 };
 
 // Elements of q, k, v and dout, [batch, time, heads, size], and of a mask [1, heads, queries, keys], on the host.
@@ -51,7 +51,7 @@ struct Results {
 
 Tensor on_host(const Tensor& t) { return detached::contiguous(to(t, kCpu)); }
 
-// Both directions where `device` is, in `dtype`.
+// Forward and backward on `device` in `dtype`.
 Results run(const Case& c, const Inputs& in, DType dtype, Device device) {
   const auto heads = [](const Tensor& t) { return detached::transpose(t, 1, 2); };
   const auto place = [&](const Tensor& t) { return to(detached::to(t, dtype), device); };
@@ -89,7 +89,8 @@ Results run(const Case& c, const Inputs& in, DType dtype, Device device) {
           on_host(d.dk), on_host(d.dv)};
 }
 
-// The largest deviation of out and lse from those in f64, as a part of the largest number, and of the gradients.
+// Checks out, lse and gradients against the results in f64. values, gradients: tolerances relative to the largest
+// number.
 void check_case(const Case& c, DType dtype, double values, double gradients) {
   INFO(name_of(dtype) << " " << c.batch << " x " << c.heads << " heads of " << c.size << ", " << c.values << ": "
                       << c.queries << " queries, " << c.keys << " keys, causal " << c.causal << ", packed " << c.packed
@@ -98,7 +99,7 @@ void check_case(const Case& c, DType dtype, double values, double gradients) {
   const Results expected = run(c, in, DType::f64, Device{}), got = run(c, in, dtype, kGpu);
   gradients *= c.spread;  // differences of products that grow with the scores
   const double small = acc_dtype(dtype) == DType::f64 ? 1e-13 : 1e-5;
-  if (c.ahead >= 0) check_close(got.lse, expected.lse, small);  // infinite where a query sees nothing
+  if (c.ahead >= 0) check_close(got.lse, expected.lse, small);  // infinite if a query sees nothing
   check_close(got.out, expected.out, values);
   check_close(got.dq, expected.dq, gradients);
   check_close(got.dk, expected.dk, gradients);
@@ -114,7 +115,7 @@ std::set<std::string> kernels_of(const Case& c, DType dtype) {
   return names;
 }
 
-constexpr double kRound = 0x1p-9;  // of a number to bf16, relative
+constexpr double kRound = 0x1p-9;  // relative error of rounding to bf16
 
 }  // namespace
 
@@ -126,8 +127,8 @@ TEST_CASE("attention of any size, with masks and in place, by tiles") {
                         {1, 2, 65, 67, 20, 68, false, false, true},
                         {2, 2, 33, 65, 4, 33, true, false, true},
                         {1, 1, 3, 130, 33, 5, false, false, false, 2},
-                        {1, 2, 70, 150, 5, 3, true, false, false, 1, 0, 80},  // from the last of both
-                        {2, 1, 150, 70, 3, 4, true, false, true, 1, 0, -80},  // where some queries see nothing
+                        {1, 2, 70, 150, 5, 3, true, false, false, 1, 0, 80},  // causal from the last query and key
+                        {2, 1, 150, 70, 3, 4, true, false, true, 1, 0, -80},  // some queries see nothing
                         {1, 1, 30, 140, 6, 2, true, false, false, 1, 0, 67},
                         {1, 1, 5, 70, 0, 2},
                         {1, 1, 70, 5, 0, 2},
@@ -159,13 +160,14 @@ TEST_CASE("attention of heads of 64 in bf16 by tensor cores") {
       if (queries == keys) check_case({2, 3, queries, keys, 64, 64, causal, true}, DType::bf16, 3 * kRound, 8 * kRound);
     }
   check_case({1, 1, 100, 100, 64, 64, true, false, false, 3}, DType::bf16, 3 * kRound, 8 * kRound);
-  // Scores of -128: a weight past the end would be e^128. Gradients are small differences here: that they are numbers.
+  // Scores of -128: a weight past the end would be e^128. Gradients are small differences here: only that they are
+  // numbers.
   check_case({1, 1, 70, 70, 64, 64, false, false, false, 0.5, 4}, DType::bf16, 3 * kRound, 0.5);
 }
 
 TEST_CASE("tensor cores are used where they can be") {
   for (const gpu::LibraryFacts& library : gpu::libraries())
-    if (library.why_none.empty()) return;  // which does it; see ISONORM_GPU_LIBRARIES
+    if (library.why_none.empty()) return;  // the library computes it; see ISONORM_GPU_LIBRARIES
   const std::set<std::string> fast = kernels_of({1, 2, 5, 5, 64, 64, true, true}, DType::bf16);
   CHECK(fast == std::set<std::string>{"attention_forward.bf16", "attention_backward.rows_bf16",
                                       "attention_backward.keys_bf16", "attention_backward.queries_bf16"});

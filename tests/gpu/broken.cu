@@ -1,4 +1,4 @@
-// Kernels with mistakes that the emulation must find. Each has the right form beside it.
+// Kernels with mistakes that the emulation must find, each with its right form.
 #include "tests/gpu/broken.h"
 
 #include "gpu/block.cuh"
@@ -12,7 +12,7 @@ struct Row {
   float v[256];
 };
 
-// y = x reversed within each block, by way of shared memory.
+// y = x reversed within each block, through shared memory.
 template <bool kRight> __global__ void reverse(float* y, const float* x) {
   Row& row = shared<Row>();
   const unsigned t = threadIdx.x, n = blockDim.x;
@@ -21,7 +21,7 @@ template <bool kRight> __global__ void reverse(float* y, const float* x) {
   y[blockIdx.x * n + t] = row.v[n - 1 - t];
 }
 
-// y[block] = 3 sum of x over the block, in two rounds: the second writes to the room of the first.
+// y[block] = 3 sum of x over the block, in two rounds; the second round writes to the memory of the first.
 template <bool kRight> __global__ void sum_twice(float* y, const float* x) {
   Row& room = shared<Row>();
   const unsigned t = threadIdx.x, n = blockDim.x;
@@ -56,7 +56,7 @@ template <bool kRight> __global__ void some_leave(float* y, const float* x, int 
   if (t < n) y[t] = row.v[n - 1 - t];
 }
 
-// Half of the block waits here, the other there.
+// Half of the block waits at one barrier, half at the other.
 template <bool kRight> __global__ void two_barriers(float* y) {
   if (kRight || threadIdx.x < blockDim.x / 2)
     __syncthreads();
@@ -65,7 +65,7 @@ template <bool kRight> __global__ void two_barriers(float* y) {
   y[threadIdx.x] = 1;
 }
 
-// A whole warp is named, half of it comes.
+// The mask names a whole warp, but only half of it arrives.
 template <bool kRight> __global__ void half_shuffle(float* y, const float* x) {
   const unsigned t = threadIdx.x, mask = kRight ? 0xffffu : ~0u;
   if (t % 32 < 16) {
@@ -88,7 +88,7 @@ template <bool kRight> __global__ void one_more_shared(float* y, int n) {
   if (t < n) y[t] = row[t];
 }
 
-// Counts over blocks without an atomic addition. y[0] is 0 before.
+// Counts over blocks without an atomic addition. y[0] must be 0 at first.
 template <bool kRight> __global__ void count_all(float* y) {
   if (kRight)
     atomicAdd(y, 1.f);
@@ -100,7 +100,7 @@ struct Chunk {
   Pack<float, 4> v[32];
 };
 
-// y = x, by copies that run beside the kernel.
+// y = x by asynchronous copies.
 template <bool kRight> __global__ void copy_beside(float* y, const float* x) {
   Chunk& chunk = shared<Chunk>();
   const unsigned t = threadIdx.x;
@@ -111,7 +111,7 @@ template <bool kRight> __global__ void copy_beside(float* y, const float* x) {
   if (!kRight) wait_copies<0>();
 }
 
-// Packs at an address that is no multiple of 16.
+// Packs at an address that is not a multiple of 16.
 template <bool kRight> __global__ void packs(float* y, const float* x) {
   store<4>(y + 4 * threadIdx.x, load<4>(x + 4 * threadIdx.x + (kRight ? 0 : 1)));
 }

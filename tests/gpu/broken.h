@@ -1,4 +1,4 @@
-// Kernels with a mistake each (broken.cu).
+// Kernels with one mistake each (broken.cu).
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace isonorm::test {
 
-// Starts the kernel of this mistake, in its right form or with it. y and x: device memory of n floats.
+// Starts the kernel of this mistake, in its right form or with the mistake. y and x: device memory of n floats.
 void start(std::string_view mistake, bool right, const gpu::Stream& stream, float* y, const float* x, int n);
 
 }  // namespace isonorm::test

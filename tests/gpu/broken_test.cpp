@@ -1,4 +1,4 @@
-// The emulation finds what kernels do wrong: each mistake with every seed, where the right form passes.
+// The emulation finds mistakes of kernels: it finds each mistake with every seed and lets the right form pass.
 #include "tests/gpu/broken.h"
 
 #include <string>
@@ -18,9 +18,9 @@ constexpr uint64_t kSeeds = gpu::emulated::kRaceChecks ? 2 : 6;  // reports of r
 
 struct Case {
   std::string_view mistake;
-  const char *plain, *address, *race;  // what finds it, without a sanitizer and with one
-  float (*value)(int i);               // of y where the kernel is right
-  int count;                           // of them
+  const char *plain, *address, *race;  // the report: without a sanitizer, with each of two
+  float (*value)(int i);               // y of the right kernel
+  int count;                           // number of values to check
 };
 
 float x_of(int i) { return static_cast<float>(i % 64 + 1); }
@@ -46,7 +46,7 @@ const Case kCases[] = {
     {"other_alignment", "the address is not a multiple of the pack", "not a multiple", "not a multiple", x_of, 128},
 };
 
-// What is found where the kernel runs in a process of its own; nothing where all is well.
+// What is reported when the kernel runs in a process of its own; empty if all is well.
 std::string found(const Case& c, bool right, uint64_t seed) {
   return said_by([&] {
     gpu::emulated::schedule() = {seed, c.mistake == "no_atomic" ? 2 : 1};
@@ -82,7 +82,7 @@ TEST_CASE("right kernels pass with every seed") {
 TEST_CASE("every mistake is found with every seed") {
   for (const Case& c : kCases) {
     const char* expected = gpu::emulated::kRaceChecks ? c.race : gpu::emulated::kAddressChecks ? c.address : c.plain;
-    if (!*expected) continue;  // found by the race checker alone
+    if (!*expected) continue;  // only the race checker finds it
     for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
       const std::string said = found(c, false, seed);
       INFO("kernel " << c.mistake << ", seed " << seed << ": " << said);
@@ -100,7 +100,7 @@ TEST_CASE("device memory is the device's") {
       f(x);
     });
   };
-  const auto ended = [](const std::string& said) {  // by the line of the emulation, or by the sanitizer's
+  const auto ended = [](const std::string& said) {  // reported by the emulation or by the sanitizer
     return said.find("signal 11") != std::string::npos || said.find("SEGV") != std::string::npos;
   };
   CHECK(touch([](DeviceFloats&) {}) == "");

@@ -1,4 +1,4 @@
-// What a function says when it runs in a process of its own, which it may crash.
+// Runs a function in a process of its own, which it may crash, and returns its output.
 #pragma once
 
 #include <csignal>
@@ -15,17 +15,17 @@
 
 namespace isonorm::test {
 
-// What it printed to stderr; of a sanitizer's report the line that says what it is. After it "signal 11" where that
-// ended it.
+// The output of f to stderr; for a report of a sanitizer, only the line that names the error. "signal 11" is appended
+// if this signal ended the process.
 inline std::string said_by(const std::function<void()>& f) {
   int ends[2];
   if (pipe(ends)) return "no pipe";
   const pid_t child = fork();
   if (child == 0) {
     dup2(ends[1], STDERR_FILENO);
-    dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);  // where the test program would say that it crashed
+    dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);  // the test program would report its crash there
     close(ends[0]);
-    if (!gpu::emulated::kAddressChecks) std::signal(SIGSEGV, SIG_DFL);  // the test program's own report is not wanted
+    if (!gpu::emulated::kAddressChecks) std::signal(SIGSEGV, SIG_DFL);  // without the test program's own report
     gpu::emulated::watch_accesses();
     f();
     std::fflush(stderr);

@@ -1,4 +1,4 @@
-// The stand-in for cuBLASLt keeps the library's rules; where a device's own memory is not read as it lies, it is lost.
+// The stand-in for cuBLASLt keeps the library's rules; an access to misaligned device memory loses the device.
 #include "tests/emulated_gpu/libraries/cublas_lt.h"
 
 #include "tests/gpu/device_floats.h"
@@ -10,7 +10,7 @@ using namespace isonorm::test;
 
 namespace {
 
-// D [n, m] = A [n, k] B [k, m] of f32, column by column, as one asks the library for it.
+// D [n, m] = A [n, k] B [k, m] in f32, column-major, as the library is asked for it.
 struct Ask {
   int64_t n = 8, m = 4, k = 4;
   cudaDataType_t in = CUDA_R_32F, out = CUDA_R_32F, scale = CUDA_R_32F;
@@ -79,7 +79,7 @@ TEST_CASE("the stand-in for cuBLASLt finds an algorithm for types, sizes and epi
         CUBLAS_STATUS_SUCCESS);
   CHECK(found({.leading = 7}) == CUBLAS_STATUS_INVALID_VALUE);
   CHECK(found({.epilogue = CUBLASLT_EPILOGUE_BIAS}) == CUBLAS_STATUS_INVALID_VALUE);
-  CHECK(found({.epilogue = CUBLASLT_EPILOGUE_BIAS, .bias = at(4)}) == CUBLAS_STATUS_SUCCESS);  // it does not look
+  CHECK(found({.epilogue = CUBLASLT_EPILOGUE_BIAS, .bias = at(4)}) == CUBLAS_STATUS_SUCCESS);  // alignment unchecked
   CHECK(found({.epilogue = CUBLASLT_EPILOGUE_DGELU}) == CUBLAS_STATUS_INVALID_VALUE);
   CHECK(found({.epilogue = CUBLASLT_EPILOGUE_DGELU, .aux = at(256)}) == CUBLAS_STATUS_SUCCESS);
   CHECK(found({.epilogue = CUBLASLT_EPILOGUE_DGELU, .aux = at(256), .aux_ld = 12}) == CUBLAS_STATUS_INVALID_VALUE);

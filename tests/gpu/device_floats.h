@@ -25,13 +25,13 @@ class DeviceFloats {
   DeviceFloats& operator=(const DeviceFloats&) = delete;
 
   float* data() const { return static_cast<float*>(data_); }
-  float* host() const { return static_cast<float*>(host_.data()); }  // pinned; where give() and take() copy
+  float* host() const { return static_cast<float*>(host_.data()); }  // pinned; give() and take() copy from and to it
   void give(const std::vector<float>& v) {
-    stream_of(device_).wait();  // what was given before has been copied
+    stream_of(device_).wait();  // waits until earlier copies have read host()
     std::memcpy(host(), v.data(), 4 * n_);
     must(cudaMemcpyAsync(data_, host(), 4 * n_, cudaMemcpyHostToDevice, stream_of(device_).handle()), "test");
   }
-  void take() {  // without a wait
+  void take() {  // does not wait
     must(cudaMemcpyAsync(host(), data_, 4 * n_, cudaMemcpyDeviceToHost, stream_of(device_).handle()), "test");
   }
   std::vector<float> taken() {

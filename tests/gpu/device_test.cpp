@@ -1,4 +1,4 @@
-// Devices as a program sees them: memory, copies, launches and what they throw. The kernel is fill's.
+// Devices as a program sees them: memory, copies, launches and their errors. The kernel is fill's.
 #include "gpu/device.h"
 
 #include <cstring>
@@ -48,7 +48,7 @@ TEST_CASE("devices have names, memory and numbers") {
 }
 
 TEST_CASE("memory that is out is told in numbers, and a limit holds") {
-  (void)on_device({1}, DType::f32);  // the first starts the devices
+  (void)on_device({1}, DType::f32);  // the first tensor starts the devices
   empty_cache();
   set_memory_limit(10 * kMiB);
   {
@@ -57,10 +57,10 @@ TEST_CASE("memory that is out is told in numbers, and a limit holds") {
                                                    Contains("; cuda:0: ") && Contains(" bytes free, limit 10485760"));
     CHECK_THROWS_WITH(set_memory_limit(kMiB), Contains("set_memory_limit: 1048576 bytes, but 6"));
   }
-  const Scratch most(kGpu, 9 * kMiB);  // what was given back makes room
+  const Scratch most(kGpu, 9 * kMiB);  // the released memory makes room
   set_memory_limit(0);
   emulated::fail_next("cudaMalloc", cudaErrorMemoryAllocation);
-  const Scratch again(kGpu, 2 * kMiB);  // the second request succeeds, with the cache emptied
+  const Scratch again(kGpu, 2 * kMiB);  // the second request succeeds, after the cache was emptied
 }
 
 TEST_CASE("bytes go to the device and come back") {
@@ -69,7 +69,7 @@ TEST_CASE("bytes go to the device and come back") {
     for (int64_t i = 0; i < n; ++i) x.mutable_data<float>()[i] = static_cast<float>(i % 1000003);
     const Tensor y = on_device({n}, DType::f32);
     transfer(y, x);
-    x.mutable_data<float>()[0] = -1;  // the copy has taken what it needs
+    x.mutable_data<float>()[0] = -1;  // the copy has already read it
     const Tensor z = to_host(y);
     int64_t wrong = 0;
     for (int64_t i = 0; i < n; ++i) wrong += z.data<float>()[i] != static_cast<float>(i % 1000003);
@@ -128,7 +128,7 @@ TEST_CASE("a launch that fails says which kernel") {
 }
 
 TEST_CASE("an error that stays is said by every call, with the kernel after which it was seen") {
-  // The race checker takes what threads of the parent did for races with a child's: it knows no order between them.
+  // The race checker knows no order between threads of the parent and of a child, so it would report races.
   if (emulated::kRaceChecks) return;
   const std::string said = said_by([] {
     const auto say = [](auto f) {
@@ -177,7 +177,7 @@ TEST_CASE("a library is opened from the folders that are named, before the syste
   const Library found({"Such", file.c_str(), "malloc_trim"}, "/no/folder:" + folder.path.string());
   CHECK(found);
   CHECK(found.function<int(int)>("abs")(-3) == 3);
-  // One of the system's name with other functions.
+  // A library with a name of the system's and other functions.
   const Library m({"M", "libm.so.6", "cos"}, "");
   std::filesystem::create_symlink(m.facts().path, folder / "libc.so.6");
   CHECK(!Library({"C", "libc.so.6", "cos"}, ""));

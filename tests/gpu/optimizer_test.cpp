@@ -1,5 +1,5 @@
-// Kernels of optimizers on a device against the CPU's: more tensors than a table has, several pieces, ragged ends,
-// addresses that are no multiple of 16 bytes, dtypes in turns.
+// Kernels of optimizers on a device against the CPU's: more tensors than fit into a table, several pieces, ragged ends,
+// addresses that are not multiples of 16 bytes, alternating dtypes.
 #include "core/kernels/optimizer.h"
 
 #include "core/memory/storage.h"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr Device kGpu{DeviceKind::cuda, 0};
 
-// A copy of a contiguous tensor of the host, `skip` elements into memory of its own, surrounded by sevens.
+// A copy of a contiguous host tensor, `skip` elements into memory of its own, surrounded by sevens.
 Tensor placed(const Tensor& host, int64_t skip, Device device) {
   const int64_t n = host.numel() + skip + 3;
   const Tensor all = empty({n}, {host.dtype()});
@@ -23,20 +23,20 @@ Tensor placed(const Tensor& host, int64_t skip, Device device) {
   copy_into(as_strided(all, host.shape(), host.strides(), skip), host);
   return as_strided(to(all, device), host.shape(), host.strides(), skip);
 }
-// All of the memory behind it.
+// The whole memory of t's storage.
 Tensor memory_of(const Tensor& t) {
   const int64_t n = t.impl().storage->bytes() / size_of(t.dtype());
   return to(as_strided(t, {n}, {1}, 0), kCpu);
 }
 
-// Sizes around packs, pieces and their ends, and many small ones: more than a table has.
+// Sizes around packs, pieces and their ends, and many small ones: more than fit into a table.
 std::vector<int64_t> sizes() {
   std::vector<int64_t> n{1, 4096, 0, 4097, 8195, 12288, 3, 16, 17, 5000};
   for (int64_t i = 0; i < 25; ++i) n.push_back(i);
   return n;
 }
 
-// Tensors of a list in two places.
+// Lists of the same tensors on the host and on the device.
 struct Lists {
   std::vector<Tensor> host, device;
   void add(const Tensor& t, int64_t skip) {
@@ -87,7 +87,7 @@ template <class Rule> void check_rule(const Rule& rule, DType dtype) {
     d.gradient = gradients.device.back();
     d.parameter = parameters.device.back();
     for (int s = 0; s < Rule::kStates; ++s) {
-      const Tensor positive = detached::to(randn({n}, seed + 2000, 5, 0.5), acc);  // also where its root is taken
+      const Tensor positive = detached::to(randn({n}, seed + 2000, 5, 0.5), acc);  // rules take its square root
       states[s].add(positive, seed % 11 == 0);
       h.state[s] = states[s].host.back();
       d.state[s] = states[s].device.back();

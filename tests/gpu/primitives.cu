@@ -32,7 +32,7 @@ __global__ void product(float* out, const float* a, const float* b) {
   for (int i = l; i < 128; i += 32) t.b[i / 8][i % 8] = bf16(b[i]);
   __syncwarp();
   const Quad left = load_matrices(&t.a[l % 16][l / 16 * 8]);
-  const Quad right = load_transposed(&t.b[l % 16][0]);  // its first two matrices are b
+  const Quad right = load_transposed(&t.b[l % 16][0]);  // the first two of its matrices are b
   float c[4] = {};
   multiply_add(c, left, right.r[0], right.r[1]);
   for (int i = 0; i < 4; ++i) out[(l / 4 + 8 * (i / 2)) * 8 + 2 * (l % 4) + i % 2] = c[i];

@@ -1,4 +1,4 @@
-// What the threads of a block do together, against what the CUDA manual says; the same bits with every schedule.
+// Cooperation of a block's threads, against the CUDA manual; the same bits with every schedule.
 #include "tests/gpu/primitives.h"
 
 #include <cmath>

@@ -16,7 +16,7 @@ using emulated::runtime_settings;
 
 namespace {
 
-// Settings as they were, at the end of a test.
+// Restores the settings at the end of a test.
 struct Restored {
   emulated::RuntimeSettings settings = runtime_settings();
   ~Restored() { runtime_settings() = settings; }
@@ -49,7 +49,7 @@ TEST_CASE("work is done where it is waited for") {
 TEST_CASE("what a copy reads is read when it is done") {
   DeviceFloats x(2);
   x.give(kTwo);
-  x.host()[0] = 7;  // too early: the copy has not been waited for
+  x.host()[0] = 7;  // too early: the copy has not finished
   CHECK(x.taken() == std::vector<float>{7, 2});
 }
 
@@ -139,7 +139,7 @@ TEST_CASE("memory is all ones, serves again, and is watched after its release") 
     const std::string said = said_by([&] {
       try {
         DeviceFloats x(2);
-        // An address that is right when it is given, and released before the kernel runs: allowed; after it, not.
+        // b is already released, and no argument shows its use: the kernel's write is found at the next allocation.
         float* late = static_cast<float*>(b);
         emulated::launch_kernel(stream_of(kGpu).handle(), "late", {1}, {32}, 0, [=] {
           if (threadIdx.x == 0) *late = 1;
@@ -165,8 +165,8 @@ TEST_CASE("two devices: neither uses the other's memory") {
                     Contains("test.add_one: an argument is an address of cuda:1, the stream is of cuda:0"));
   const float on_stack[2] = {};
   CHECK_THROWS_WITH(start_add_one(stream_of(kGpu), here.data(), on_stack, 2), Contains("not pinned"));
-  // An address that no argument shows.
-  if (!emulated::kRaceChecks) {  // which do not order what a child of a process that ran kernels does
+  // An address that is not among the arguments.
+  if (!emulated::kRaceChecks) {  // which know no order between a process that ran kernels and its child
     const std::string said = said_by([&] {
       float* p = there.data();
       emulated::launch_kernel(stream_of(kGpu).handle(), "hidden", {1}, {32}, 0, [=] { *p = 1; });
@@ -176,7 +176,7 @@ TEST_CASE("two devices: neither uses the other's memory") {
     if (!emulated::kAddressChecks)
       CHECK_THAT(said, Contains("kernel hidden touches memory of cuda:1, where it does not run"));
   }
-  // A stream of a device that is not the thread's own is refused, as CUDA does.
+  // A stream of a device that is not the thread's current one is refused, as in CUDA.
   const OnDevice on(1);
   CHECK(emulated::launch_kernel(stream_of(kGpu).handle(), "elsewhere", {1}, {32}, 0, [] {}) ==
         cudaErrorInvalidResourceHandle);
@@ -242,7 +242,7 @@ TEST_CASE("an event that was recorded in a capture cannot be asked for, then and
     CHECK(cudaEventSynchronize(e) == cudaSuccess);
     CHECK(cudaEventQuery(e) == cudaSuccess);
   }
-  // Another event, of work that is over: to ask for it is nothing for a thread that captures, either.
+  // Another event, whose work is over: a thread that captures may not query it, either.
   must(cudaStreamBeginCapture(s.handle(), cudaStreamCaptureModeThreadLocal), "test");
   CHECK(cudaEventQuery(e) == cudaErrorStreamCaptureUnsupported);
   CHECK(cudaStreamEndCapture(s.handle(), &graph) == cudaErrorStreamCaptureInvalidated);

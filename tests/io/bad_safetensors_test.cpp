@@ -1,4 +1,4 @@
-// Hostile safetensors files: each is refused in words that name the fault, without a large allocation.
+// Hostile safetensors files: each is refused with a message that names the fault, without a large allocation.
 #include <cstring>
 
 #include "core/memory/allocator.h"
@@ -14,7 +14,7 @@ namespace {
 
 struct Case {
   std::string header;
-  size_t data;  // bytes behind the header
+  size_t data;  // bytes after the header
   const char* says;
 };
 
@@ -193,8 +193,7 @@ TEST_CASE("safetensors: shapes, sizes and places agree") {
       {object({f32("a", 1, 0, 4)}), 8, "4 bytes after the last tensor"},
   });
   CHECK(host_allocator().stats().peak - before < 4096);
-  // Legal and rare: no elements with sizes whose product without the zero would pass every limit; order of places
-  // unlike that of names.
+  // Legal and rare: an empty tensor whose other sizes would overflow every limit; data in another order than the names.
   CHECK(parse(file_of(one(R"("F32")", "[4611686018427387904,0,4611686018427387904]", "[0,0]"), 0)).at("t").numel() ==
         0);
   CHECK(parse(file_of(object({f32("a", 1, 4, 8), f32("e", 0, 4, 4), f32("b", 1, 0, 4)}) + " \n\t", 8)).size() == 3);
@@ -216,7 +215,7 @@ TEST_CASE("safetensors: files that cannot be read") {
     CHECK(e.kind() == ErrorKind::io);
   }
   Bytes shrinks = memory_bytes("", "x");
-  shrinks.size = 8;  // a file that becomes shorter between its opening and its reading
+  shrinks.size = 8;  // a file that is truncated after it was opened
   CHECK_THROWS_WITH(load_safetensors(shrinks), Contains("leave the file"));
 }
 
@@ -236,7 +235,7 @@ TEST_CASE("json: escapes and UTF-8") {
   std::string written;
   io::append_json_string(written, all, "t");
   CHECK(read(written) == all);
-  try {  // what a message shows of a hostile text is cut
+  try {  // the part of a hostile text that a message shows is limited
     read(text('"', std::string(100000, 'a'), "\x80"));
     FAIL("bytes that are not UTF-8 were read");
   } catch (const Error& e) {
@@ -254,13 +253,13 @@ TEST_CASE("safetensors: files of other formats are called by their names") {
 
 TEST_CASE("safetensors: a sparse file that is larger than the memory is bad input, not a lack of memory") {
   const TempFolder f;
-  const int64_t bytes = int64_t{1} << 43;  // 8 TiB, which take no room on the disk
+  const int64_t bytes = int64_t{1} << 43;  // 8 TiB, but sparse: no room on the disk
   const std::string header =
       object({text(R"("t":{"dtype":"U8","shape":[)", bytes, R"(],"data_offsets":[0,)", bytes, "]}")});
   write_text(f / "s", file_of(header, 0));
   std::error_code failed;
   std::filesystem::resize_file(f / "s", 8 + header.size() + static_cast<uint64_t>(bytes), failed);
-  if (failed) return;  // a file system whose files are smaller
+  if (failed) return;  // the file system does not allow files of this size
   const auto kind = [](auto&& read) {
     try {
       read();

@@ -1,4 +1,4 @@
-// Checkpoints: what comes back, and which files are refused.
+// Checkpoints: round trips, and the files that are refused.
 #include "io/checkpoint.h"
 
 #include <cmath>
@@ -18,7 +18,7 @@ Checkpoint example(const char* step = "17") {
   Checkpoint c;
   c.weights.add("blocks.0.fc.weight", from_vector<float>({1, -0.f, NAN, 4}, {2, 2}));
   c.weights.add("head.bias", from_vector<double>({0.1}, {1}));
-  c.optimizer.add("head.bias", from_vector<double>({0.2}, {1}));  // the same name in the other map
+  c.optimizer.add("head.bias", from_vector<double>({0.2}, {1}));  // the same name in both maps
   c.optimizer.add("step", from_vector<int64_t>({17}, {}));
   c.values = {{"step", step}, {"lr", exact(0.1)}, {"options", "--width 64"}, {"", "ä\n"}};
   return c;
@@ -64,7 +64,7 @@ TEST_CASE("checkpoint: the one before the last is there when the last is damaged
   CHECK(newest().path == f / "c.previous");
   CHECK(newest().checkpoint.values.at("step") == "2");
   std::filesystem::resize_file(f / "c.previous", 20);
-  CHECK_THROWS_WITH(newest(), Contains("/c: "));  // what is wrong with the last, not with the one before
+  CHECK_THROWS_WITH(newest(), Contains("/c: "));  // the error of the last checkpoint, not of the previous one
   std::filesystem::remove(f / "c.previous");
   CHECK_THROWS_WITH(newest(), Contains("/c: "));
 }
@@ -106,7 +106,7 @@ TEST_CASE("checkpoint: any damaged byte is noticed") {
     auto bad = good;
     bad[i] ^= 0x10;
     INFO("byte " << i << " of " << good.size());
-    // What may change without harm: the padding at the header's end, which white space may be.
+    // The only harmless change: the padding at the end of the header may be other white space.
     const bool padding = i >= 8 && good[i] == ' ' && i + 8 >= size_t{8} + good[0] + 256 * size_t{good[1]};
     if (!padding) CHECK_THROWS_AS(parse(bad), Error);
   }

@@ -1,5 +1,5 @@
-// Saving while the system refuses or the process dies: what is found afterwards is the old checkpoint or the new one,
-// bit by bit.
+// Saving when a system call fails or the process dies: afterwards the file is the old checkpoint or the new one, bit by
+// bit.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kTensors = 40;
 
-// A checkpoint whose every byte says `step`.
+// A checkpoint whose contents depend on `step`.
 Checkpoint state(int64_t step) {
   Checkpoint c;
   for (int i = 0; i < kTensors; ++i) {
@@ -47,13 +47,13 @@ bool same(const Checkpoint& a, const Checkpoint& b) {
   return a.values == b.values && equal(a.weights, b.weights) && equal(a.optimizer, b.optimizer);
 }
 
-// What happens at the n-th system call of the saves that follow (from 0).
+// The fault at system call number `at` (from 0) of the following saves.
 int calls = 0, at = -1;
-std::string last_call;  // the kind of the n-th call, where it came to that
+std::string last_call;  // the kind of that call, if it happened
 enum class Then { fail, die, die_half_way } then = Then::fail;
 int reason = EIO;
 
-// True where this call is the one that shall not happen.
+// True if this call is the one that must fail.
 bool stopped(const char* kind) {
   if (calls++ != at) return false;
   last_call = kind;
@@ -80,7 +80,7 @@ struct Injected {
         [](int fd) { return stopped("fsync") ? -1 : kReal.fsync(fd); },
         [](int fd) {
           const bool fails = stopped("close");
-          const int status = kReal.close(fd);  // the file is closed even where close() says that it failed
+          const int status = kReal.close(fd);  // even a close() that fails closes the file
           if (fails) errno = reason;
           return fails ? -1 : status;
         },
@@ -116,7 +116,7 @@ TEST_CASE("a save in which any system call fails leaves the old state and no oth
     }
     INFO("call " << n << " " << last_call << ": " << message);
     const Checkpoint found = load_checkpoint(path);
-    // When the new file has its name, the folder is written to disk, and both are closed; nothing is opened any more.
+    // After the rename, only the folder's fsync and two closes are left; nothing is opened.
     const bool renamed = kinds["rename"] > 0;
     CHECK(!(renamed && last_call == "open"));
     CHECK(same(found, renamed ? b : a));
@@ -164,7 +164,7 @@ TEST_CASE("a process killed at any system call of a save leaves the old state or
   for (const Then how : {Then::die, Then::die_half_way}) {
     then = how;
     for (int n = 0;; ++n) {
-      save_checkpoint(path, a);  // removes what the child before left
+      save_checkpoint(path, a);  // removes the temporary file of the child before
       REQUIRE(f.files() == 1);
       const int status = test::status_of_child([&] {
         const Injected injected(n);
@@ -204,7 +204,7 @@ TEST_CASE("a process killed at any time while it saves again and again leaves a 
     CHECK(same(found, state(integer_at(found.values, "step"))));
   }
   save_checkpoint(path, state(1));
-  CHECK(f.files() == 1);  // what the dead processes left is gone
+  CHECK(f.files() == 1);  // the files of the dead processes are gone
 }
 
 namespace {
@@ -237,7 +237,8 @@ TEST_CASE("replacements: what a dead process left goes, what a living one writes
   CHECK(f.files() == 8);
 }
 
-// The children wait after each has written half. Nothing here asks for process numbers, which two containers may share.
+// The children wait when each has written half. The test does not rely on process ids, because two containers may share
+// them.
 TEST_CASE("replacements: two processes that write one file do not touch each other's") {
   const TempFolder f;
   int ready[2], go[2];
@@ -301,7 +302,7 @@ TEST_CASE("replacements: devices and pipes are written, not replaced") {
   close(reader);
   CHECK(std::filesystem::is_fifo(pipe));
   CHECK(f.files() == 1);
-  // A device of our own, where we may make one: the machine's would be gone if this failed.
+  // A device node of our own, if we may create one: if this failed, the machine's would be gone.
   const std::string full = f / "full";
   if (mknod(full.c_str(), S_IFCHR | 0600, makedev(1, 7)) != 0) return;
   CHECK_THROWS_AS(save_checkpoint(full, state(1)), Error);

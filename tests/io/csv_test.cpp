@@ -1,4 +1,4 @@
-// Tables of numbers: what spreadsheets and NumPy write, and files that are none.
+// Tables of numbers: files of spreadsheets and NumPy, and files that are not tables.
 #include "io/csv.h"
 
 #include "tests/support/catch.h"
@@ -78,7 +78,7 @@ TEST_CASE("csv: what is no table of numbers is refused with its place") {
   CHECK_THAT(refused(""), Contains("there is no row of numbers"));
   CHECK_THAT(refused(std::string((1 << 24) + (1 << 21), '1')), Contains("line 1 is over 16777216 bytes"));
   CHECK_THAT(refused("a,b,\"a\"\n1,2,3\n"), Contains("t.csv: csv: columns 1 and 3 have the name 'a'"));
-  CHECK(read("a,,\n1,2,3\n").columns.size() == 3);  // cells without a name
+  CHECK(read("a,,\n1,2,3\n").columns.size() == 3);  // unnamed columns
   CHECK_THAT(refused("1\n1e999\n"), Contains("'1e999' is no number"));
   CHECK_THAT(refused("1\n+-2\n"), Contains("'+-2' is no number"));
   CHECK_THAT(refused("1,2\n\"3\"4,5\n"), Contains("line 2, column 1: text behind the closing quote"));

@@ -1,4 +1,5 @@
-// Files of flax.serialization: what MessagePack may say, and hostile ones. What Flax writes is read in tests/tools/flax_test.cpp.
+// Files of flax.serialization: variants of MessagePack, and hostile files. Files written by Flax are read in
+// tests/tools/flax_test.cpp.
 #include "io/flax_file.h"
 
 #include "core/memory/allocator.h"
@@ -90,7 +91,7 @@ TEST_CASE("flax: dtypes and the ways to say the same") {
     for (float v : x.to_vector<float>()) CHECK(v == std::bit_cast<float>(0x01010101));
   }
   CHECK(opened(one(array({}, "float32", "1234"))).entries()[0].shape == Dims{});
-  // An extension of 16 bytes, whose length is not said.
+  // An extension of 16 bytes, a type without a length field.
   CHECK(opened(one("\xd8\1\x93\x91\5" + word("uint8") + held("12345"))).entries()[0].shape == Dims{5});
 }
 
@@ -168,7 +169,7 @@ TEST_CASE("flax: what is not a tree of arrays is refused before memory is taken"
     CHECK_THROWS_WITH(opened(c.file), Contains(c.says) && StartsWith("x"));
   }
   CHECK(host_allocator().stats().peak == before);
-  // Keys, and paths, which are longer than the file.
+  // Many keys; and paths that together are longer than the file.
   std::string keys = "\xdf" + big(1'000'000, 4);
   for (uint64_t i = 0; i < 1'000'000; ++i) keys += "\xa4" + big(i, 4) + "\x80";
   CHECK_THROWS_WITH(opened(keys), Contains("keys and paths take more than 67108864 bytes"));

@@ -1,4 +1,4 @@
-// JSON from outside, however deep.
+// JSON from outside, at any depth.
 #include "io/json_text.h"
 
 #include "tests/support/catch.h"

@@ -1,4 +1,4 @@
-// Numbers of dtypes that no tensor has: every code of a byte, and integers at both ends.
+// Numbers of dtypes that Tensor lacks: every code of a byte, and the extreme integers.
 #include "io/foreign_numbers.h"
 
 #include <cmath>
@@ -16,7 +16,8 @@ Tensor all_codes() {
   return from_vector(codes, {256});
 }
 
-// The sum of (code + 1) x value over all codes whose value is finite, which is exact in f64, and how many these are.
+// The sum of (code + 1) x value over all codes with a finite value, which is exact in f64, and the number of these
+// codes.
 std::pair<double, int> weighted_sum(const std::vector<double>& values) {
   double sum = 0;
   int finite = 0;

@@ -1,4 +1,4 @@
-// F16: every number of it is read and written as it is, and every other one becomes the nearest of them.
+// F16: every F16 number keeps its bits when read and written; any other number is rounded to the nearest F16 number.
 #include "io/half.h"
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 const NumberFormat kF16{DType::f32, true};
 constexpr int kInfinity = 0x7c00;
 
-// What the bits mean, by IEEE 754's formula.
+// The value of the bits by the formula of IEEE 754.
 double value_of(int bits) {
   const int exponent = bits >> 10 & 31, fraction = bits & 1023;
   const double size = exponent == 0    ? std::ldexp(fraction, -24)
@@ -48,12 +48,12 @@ TEST_CASE("half: every number of F16 is read as it is, and written again as the 
     if (!right) FAIL(i << ": " << found << ", expected " << expected);
   }
   CHECK(io::to_half(x).to_vector<uint8_t>() == bytes.to_vector<uint8_t>());
-  const Tensor in_f64 = rounded(x.to(DType::f64), kF16, "x");  // what is F16's stays, infinity and NaN too
+  const Tensor in_f64 = rounded(x.to(DType::f64), kF16, "x");  // F16 numbers stay, infinity and NaN too
   for (int i = 0; i < 1 << 16; ++i) {
     const float a = x.data<float>()[i], b = in_f64.data<float>()[i];
     if (!(std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b))) FAIL(i << ": " << b);
   }
-  const Tensor turned = transpose(reshape(x, {256, 256}), 0, 1);  // of any layout
+  const Tensor turned = transpose(reshape(x, {256, 256}), 0, 1);  // any layout
   CHECK(io::to_half(turned).to_vector<uint8_t>() ==
         contiguous(transpose(reshape(bytes, {256, 256, 2}), 0, 1)).to_vector<uint8_t>());
 }

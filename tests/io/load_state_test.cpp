@@ -1,4 +1,4 @@
-// load_state(): one function for the files that PyTorch and NumPy write.
+// load_state(): one function for files of PyTorch and NumPy.
 #include "io/load_state.h"
 
 #include "autograd/ops/create.h"

@@ -1,4 +1,4 @@
-// One process at a time under a name; the second says who has it.
+// A lock on a file name: the second process learns who holds it.
 #include "io/name_lock.h"
 
 #include <signal.h>
@@ -23,12 +23,12 @@ TEST_CASE("name lock: the second is told the first's process and host; the end l
     const io::NameLock first(f / "c");
     CHECK_THROWS_WITH(io::NameLock(f / "c"), f / "c" + text(": process ", getpid(), " on ", host, " is writing it"));
     const io::NameLock other(f / "d");
-    std::filesystem::create_symlink("c", f / "link");  // another name of the same
+    std::filesystem::create_symlink("c", f / "link");  // another name of the same file
     CHECK_THROWS_WITH(io::NameLock(f / "link"), Contains("is writing it"));
   }
   CHECK(f.files() == 1);  // the link
   const io::NameLock again(f / "c");
-  io::Unfinished::remove_all();  // as a signal does
+  io::Unfinished::remove_all();  // as a signal handler does
   CHECK(f.files() == 1);
 }
 

@@ -1,4 +1,4 @@
-// .npy: round trips, NumPy's own files, and hostile ones.
+// .npy: round trips, files of NumPy, and hostile files.
 #include "io/npy.h"
 
 #include "core/memory/allocator.h"
@@ -23,9 +23,7 @@ std::string dict(const std::string& descr, const std::string& order, const std::
   return text("{'descr': ", descr, ", 'fortran_order': ", order, ", 'shape': ", shape, ", }\n");
 }
 std::string f4(const std::string& shape, size_t data) { return npy(dict("'<f4'", "False", shape), data); }
-Tensor parse(const std::string& s) {
-  return load_npy(memory_bytes(s, "x"));
-}
+Tensor parse(const std::string& s) { return load_npy(memory_bytes(s, "x")); }
 
 }  // namespace
 

@@ -12,9 +12,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-TensorMap parse(const std::string& s) {
-  return load_npz(memory_bytes(s, "x"));
-}
+TensorMap parse(const std::string& s) { return load_npz(memory_bytes(s, "x")); }
 
 const Tensor kArray = from_vector<float>({1, 2, 3, 4, 5, 6}, {2, 3});
 
@@ -105,7 +103,7 @@ TEST_CASE("npz: hostile files") {
     INFO(c.says);
     CHECK_THROWS_WITH(parse(c.bytes), Contains(c.says) && Catch::Matchers::StartsWith("x"));
   }
-  // Whatever byte is another one, it is the same arrays or an error, and little memory.
+  // After a change of any byte, loading gives the same arrays or an error, and takes little memory.
   host_allocator().reset_peak();
   const int64_t before = host_allocator().stats().peak;
   for (size_t i = 0; i < good.size(); ++i)

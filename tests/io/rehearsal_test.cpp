@@ -1,4 +1,4 @@
-// What cannot be written says so before there is anything to write, and what may not be replaced stays.
+// A path that cannot be written is reported before there is anything to write. A file that may not be replaced stays.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr uid_t kOther = 65534;  // nobody
 
-// What `body` throws in a process of its own; "" where nothing.
+// The error that `body` throws in a child process; "" if none.
 std::string said_in_child(const std::function<void()>& body) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
@@ -63,7 +63,7 @@ void replace(const std::string& path) {
 
 TEST_CASE("rehearsal: long names and paths, missing folders, too little room; nothing is left") {
   const TempFolder f;
-  const std::string longest(234, 'a'), longer(235, 'a');  // with ".tmp." and 16 digits 255 bytes, and 256
+  const std::string longest(234, 'a'), longer(235, 'a');  // with ".tmp." and 16 digits: 255 and 256 bytes
   io::Replacement::rehearse(f / longest, 1);
   CHECK_THROWS_WITH(io::Replacement::rehearse(f / longer, 1), Contains("File name too long"));
   std::string deep = f.path.string();
@@ -89,14 +89,14 @@ TEST_CASE("rehearsal: an old file stays, a pipe's reader sees no end") {
   io::Replacement::rehearse(f / "a", 100);
   CHECK(test::read_text(f / "a") == "old");
   REQUIRE(mkfifo((f / "pipe").c_str(), 0600) == 0);
-  io::Replacement::rehearse(f / "pipe", 100);  // without a reader an open would wait for one
+  io::Replacement::rehearse(f / "pipe", 100);  // opening it would wait for a reader
   REQUIRE(mknod((f / "socket").c_str(), S_IFSOCK | 0600, 0) == 0);
   CHECK_THROWS_WITH(io::Replacement::rehearse(f / "socket", 1), Contains("is a socket"));
   CHECK(f.files() == 3);
 }
 
 TEST_CASE("replacements: whether a file may be replaced is asked of the file that a link leads to") {
-  if (geteuid() != 0) return;  // there is no other user to be
+  if (geteuid() != 0) return;  // only root can become another user
   const TempFolder f;
   std::filesystem::permissions(f.path, std::filesystem::perms::all);
   write_text(f / "root's", "old");
@@ -106,7 +106,7 @@ TEST_CASE("replacements: whether a file may be replaced is asked of the file tha
     CHECK_THAT(said_by_another([&] { replace(f / name); }), Contains("cannot be written: Permission denied"));
     CHECK_THAT(said_by_another([&] { io::Replacement::rehearse(f / name, 1); }), Contains("Permission denied"));
   }
-  // One that all may write, but not replace: its folder lets owners alone.
+  // A file that all may write but not replace: its folder is sticky.
   REQUIRE(chmod((f / "root's").c_str(), 0666) == 0);
   CHECK(said_by_another([&] { io::Replacement::rehearse(f / "link", 1); }) == "");
   REQUIRE(chmod(f.path.c_str(), 01777) == 0);

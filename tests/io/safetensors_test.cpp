@@ -1,4 +1,4 @@
-// safetensors: what goes in comes out, also through the format's own library in both directions.
+// safetensors: round trips, also through the safetensors library in both directions.
 #include "io/safetensors.h"
 
 #include <cmath>
@@ -15,7 +15,7 @@ using Catch::Matchers::Contains;
 TEST_CASE("safetensors: every dtype, rank 0 to 8, empty tensors, views") {
   const TempFolder f;
   TensorMap m;
-  m.add("u8", from_vector<uint8_t>({0, 1, 255}, {3}));  // three bytes first: the rest must be aligned all the same
+  m.add("u8", from_vector<uint8_t>({0, 1, 255}, {3}));  // three bytes first: the others must still be aligned
   m.add("f32", from_vector<float>({1.5f, -0.f, std::numeric_limits<float>::quiet_NaN(), INFINITY, 1e-45f, 3}, {2, 3}));
   m.add("f64", from_vector<double>({M_PI, -1e308}, {2, 1}));
   m.add("bf16", from_vector<bf16>({bf16(1.f), bf16(-3.f)}, {2}));
@@ -131,6 +131,6 @@ TEST_CASE("safetensors: what cannot be saved is refused, and the file that was t
   for (const auto& c : cases) {
     CHECK_THROWS_WITH(save_safetensors(f / c.path, c.tensors, c.metadata), Contains(c.says));
     CHECK(read_bytes(f / "a") == old);
-    CHECK(f.files() == 1);  // and nothing beside it
+    CHECK(f.files() == 1);  // no temporary file is left
   }
 }

@@ -1,4 +1,4 @@
-// SHA-256 against the examples that NIST publishes with FIPS 180-4, and against lengths around the block size.
+// SHA-256 against NIST's examples for FIPS 180-4, and for lengths around the block size.
 #include "io/sha256.h"
 
 #include "core/error.h"

@@ -96,7 +96,7 @@ TEST_CASE("torch: nothing but tensors is read, and nothing is run") {
       {zip({{.name = "a/x", .bytes = "", .method = 0}}), "there is no member 'a/data.pkl'"},
       {zip({{.name = "a/byteorder", .bytes = "big", .method = 0}}), "not little-endian"},
       {zip({{.name = "a/data.pkl", .bytes = state(w + tensor({})), .method = 0, .crc_flip = 1}}), "CRC-32"},
-      // Calls, and values that are none of a state's
+      // Calls, and values that a state dict cannot have
       {entry("cos\nsystem\n" + word("echo") + "\x85R"),
        "byte 21: global 'os.system' is refused, as all but those of plain tensors are; nothing was run"},
       {entry("cposix\nsystem\n"), "global 'posix.system'"},
@@ -135,8 +135,7 @@ TEST_CASE("torch: nothing but tensors is read, and nothing is run") {
       {file_of("\x80\2" + std::string((1 << 21) + 1, '}')), "more than 2097152 values"},
       {file_of("\x80\2" + std::string((1 << 21) + 1, '(')), "more than 2097152 values"},
       {file_of("\x80\2}" + std::string((1 << 21) + 1, '\x94')), "more than 2097152 values"},
-      {file_of("\x80\2)" + std::string((1 << 21) + 1, '\x85')),
-       "more than 2097152 values"},  // a tuple in a tuple in a tuple
+      {file_of("\x80\2)" + std::string((1 << 21) + 1, '\x85')), "more than 2097152 values"},  // nested tuples
       // Tensors and storages
       {entry(kTensor + "(" + storage({}) + number(0) + "tR"), "a tensor has 2 parts, expected 6"},
       {entry(kTensor + "K\1R"), "what a call is given is a number, expected a tuple"},
@@ -156,7 +155,7 @@ TEST_CASE("torch: nothing but tensors is read, and nothing is run") {
       {one({.offset = kHuge}), "does not fit a storage of 6"},
       {one({.shape = {2, 4}, .strides = {4, 1}}), "does not fit a storage of 6"},
       {one({.shape = {2, 3}, .strides = {4, 1}}), "does not fit a storage of 6"},
-      {one({.shape = {7}, .strides = {0}}), "does not fit a storage of 6"},  // larger than what is stored
+      {one({.shape = {7}, .strides = {0}}), "does not fit a storage of 6"},  // larger than its storage
       {one({.shape = {kHuge, kHuge}}), "shape"},
       {one({.shape = {2, 3}, .strides = {kHuge, kHuge}}), "strides"},
       {one({.shape = {-2, 3}}), "a size is -2"},

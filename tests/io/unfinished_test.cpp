@@ -1,4 +1,4 @@
-// A process that ends removes the files and folders that it has not finished.
+// A process that ends removes its unfinished files and folders.
 #include "io/unfinished.h"
 
 #include <sys/stat.h>
@@ -47,7 +47,7 @@ TEST_CASE("unfinished: remove_all() removes what living objects have made, and n
     io::Unfinished finished(f / "finished");
     write_text(f / "finished", "whole");
     finished.finish();
-    std::vector<std::unique_ptr<io::Unfinished>> many;  // more than are remembered: no harm
+    std::vector<std::unique_ptr<io::Unfinished>> many;  // more than are remembered; harmless
     for (int i = 0; i < 100; ++i) many.push_back(std::make_unique<io::Unfinished>(f / std::to_string(i)));
     write_text(f / "99", "half");
     io::Unfinished::remove_all();

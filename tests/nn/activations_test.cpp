@@ -1,4 +1,4 @@
-// Whole models whose activations wait for the backward as bf16: loss, gradients, forms of the stream, memory.
+// Whole models that store activations for the backward as bf16: loss, gradients, forms of the stream, memory.
 #include "core/memory/allocator.h"
 #include "streams/transformer.h"
 #include "tests/support/ops.h"
@@ -52,9 +52,9 @@ TEST_CASE("activations in bf16: the same loss, and gradients within what their r
     const Step exact = step(c.model, c.inputs, c.targets, DType::f32),
                rounded = step(c.model, c.inputs, c.targets, DType::bf16);
     CHECK(same_bytes(rounded.loss, exact.loss));
-    // A gradient passes the rules of 4 sub-layers a block, the last norm's and its own parameter's; each of them reads
-    // entries that are off by 2^-8 at most. Entries err independently, so that sums of them err by less than that, and
-    // by far more than f32 does.
+    // A gradient passes the backward of 4 sub-layers per block, of the last norm and of its own parameter. Each reads
+    // entries with a relative error of at most 2^-8. The errors are independent, so sums err by less than that, but by
+    // far more than f32.
     const double found = deviation(rounded, exact);
     CHECK(found < (4 * depth + 2) * 0x1p-8);
     CHECK(found > 0x1p-13);
@@ -81,21 +81,21 @@ TEST_CASE("activations in bf16: the forms of the stream keep agreeing") {
     other.load_state_dict(layer.state_dict());
     return deviation(step(other, images, labels, DType::bf16), rounded);
   };
-  // RMSNorm's rows are LayerNorm's but for roundings in f32, a few 2^-24 of a row. Those move an entry across the
-  // border between two neighbours in bf16, 2^-8 apart, once in about 2^12 entries: a relative error of 2^-8 in so few
-  // entries is 2^-6 of the same error in all of them, by the root of the mean square.
+  // RMSNorm's rows differ from LayerNorm's only by f32 roundings, a few 2^-24 of a row. In about one of 2^12 entries
+  // this moves the value to the neighbouring bf16 number, 2^-8 away. In the root mean square, an error of 2^-8 in one
+  // of 2^12 entries is 2^-6 of the same error in every entry.
   CHECK(from_layer_norm(Form::rms_norm) < rounding / 4);
-  // The compressed rows are other numbers, with roundings of their own, independent of LayerNorm's.
+  // Compressed rows hold other numbers. Their roundings are independent of LayerNorm's.
   CHECK(from_layer_norm(Form::crms_norm) < 2 * rounding);
   CHECK(from_layer_norm(Form::crms_isometric) < 2 * rounding);
 }
 
 TEST_CASE("activations in bf16: a step takes less than three quarters of the memory") {
   manual_seed(1);
-  // In rows x width, f32: a block keeps the results of both norms, qkv (3), attention's result and the hidden entries
-  // of the MLP (4), 10 in all, or 5. The backward of the last block's MLP has its input, result and hidden entries in
-  // f32 beside them, and needs 3 more in either case (two gradients of the stream, a loss's rows) and 4 for the
-  // activated entries: with 4 blocks 47 against 20 + 1 + 4 + 7 = 32.
+  // Memory in units of rows x width x f32. A block stores the results of both norms, qkv (3), the attention output and
+  // the hidden units of the MLP (4): 10 units, or 5 in bf16. During the backward of the last block's MLP, its input,
+  // output and hidden units exist in f32 as well. Both cases need 3 more (two gradients of the stream, the rows of the
+  // loss) and 4 for the activation's output. With 4 blocks that is 47 against 20 + 1 + 4 + 7 = 32.
   Vit model(vit(Form::rms_norm, 64, 4));
   const Tensor images = randn({256, 28, 28, 1}), labels = randint(0, 10, {256});
   const auto peak = [&](DType activations) {

@@ -16,7 +16,7 @@ struct Net : Module {
   Tensor forward(const Tensor& x) override { return bn(fc(x)); }
 };
 
-// That the module refuses, by the parameter's name: in its forward, when it is saved, and for an optimizer.
+// The module must refuse the parameter, by its name: in the forward, when saved, and when passed to an optimizer.
 void refuses(Net& net, const std::string& parameter, const std::string& why) {
   CHECK_THROWS_WITH(net(ones({4, 3})), Contains(parameter.substr(3)) && Contains(why));
   CHECK_THROWS_WITH(net.state_dict(), Contains("'" + parameter + "' " + why));
@@ -34,7 +34,7 @@ TEST_CASE("assigned: what is no leaf is refused by the parameter's name") {
   {
     Net net;
     Tensor& w = net.fc.weight;
-    for (int i = 0; i < 4; ++i) w = w * 0.5;  // freed tensors, whose addresses come again
+    for (int i = 0; i < 4; ++i) w = w * 0.5;  // freed tensors, whose addresses are used again
     refuses(net, "fc.weight", "was assigned the result of 'mul', expected a leaf");
   }
   {
@@ -68,7 +68,7 @@ TEST_CASE("assigned: a parametrised parameter refuses, and keeps its tensor") {
   CHECK_THROWS_WITH(a.weight = b.weight, Contains("parameter: it has a parametrisation"));
   CHECK_THROWS_WITH(a.weight = require_grad(ones({2, 3})), Contains("parameter: it has a parametrisation"));
   CHECK(a.weight.handle() == before.handle());
-  b.weight = a.weight;  // takes the parametrisation, too
+  b.weight = a.weight;  // copies the parametrisation as well
   check_close(b(ones({1, 3})), a(ones({1, 3})), 0);
 }
 

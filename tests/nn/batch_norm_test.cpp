@@ -1,4 +1,4 @@
-// Batch norm by its running statistics.
+// Batch norm in evaluation mode, with its running statistics.
 #include <cmath>
 
 #include "autograd/grad_mode.h"
@@ -20,6 +20,6 @@ TEST_CASE("batch norm: in evaluation values far from zero keep the digits of the
   const auto wide = [](const Tensor& t) { return t.to(DType::f64); };
   const Tensor exact =
       (wide(x) - wide(norm.running_mean)) / sqrt(wide(norm.running_var) + 1e-5) * wide(norm.weight) + wide(norm.bias);
-  // Four operations on numbers of at most 12, two on the scale.
+  // Four operations on numbers up to 12, two on the scale.
   CHECK(largest(wide(norm(x)) - exact) < 6 * 12 * epsilon(DType::f32));
 }

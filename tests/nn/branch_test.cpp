@@ -1,4 +1,4 @@
-// The end of a branch: dropout, stochastic depth and layer scale, their random state and their mean.
+// The output of a branch: dropout, stochastic depth and layer scale, their random state and their mean.
 #include "streams/transformer.h"
 
 #include "tests/nn/models.h"
@@ -31,14 +31,14 @@ TEST_CASE("masks are drawn alike in every form, per sample for stochastic depth,
   CHECK(default_generator() == after);
   const std::vector<double> sizes = amax(abs(reshape(y, {64, 3 * 7})), {1}).to_vector<double>();
   const auto left_out = std::count(sizes.begin(), sizes.end(), 0.0);
-  CHECK((left_out > 16 && left_out < 48));  // 32 expected, 4 is a standard deviation
+  CHECK((left_out > 16 && left_out < 48));  // 32 expected; the standard deviation is 4
   branch.eval();
   check_close(branch(x), linear(x, stream.write(branch.weight, 0), stream.write(branch.bias, 0)), 0);
   CHECK(default_generator() == after);
 }
 
 TEST_CASE("a branch's dropout keeps its mean") {
-  // E[keep mask y] = y: the mean over many samples is within five standard errors of the branch in evaluation.
+  // E[keep mask y] = y: the mean over many samples is within five standard errors of the output in evaluation mode.
   const Stream stream(Form::rms_norm, 4);
   BranchOutput branch(3, 4, true, {.dropout = 0.25, .stochastic_depth = 0.5, .layer_scale = 2});
   put_on(branch, stream);

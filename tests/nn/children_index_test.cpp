@@ -1,4 +1,4 @@
-// Indices of modules' children and of the lists of an optimizer, and of a parameter's entries.
+// Indices of a module's children, of an optimizer's parameter groups, and of a parameter's entries.
 #include "nn/container.h"
 #include "nn/activation.h"
 #include "nn/linear.h"
@@ -31,7 +31,7 @@ TEST_CASE("layers of a Sequential are modules by index, and their own class by a
   CHECK(&net.at<nn::Linear>(0) == &net[0]);
   CHECK(net.at<nn::Linear>(-3).weight.shape() == Dims{3, 2});
   CHECK(net.at<nn::Sequential>(-1).at<nn::Linear>(0).weight.size(0) == 4);
-  net[0].freeze();  // what every module has needs no class
+  net[0].freeze();  // members of Module need no class
   CHECK_FALSE(requires_grad(net.at<nn::Linear>(0).weight));
   CHECK(net[1](full({2}, -1.0)).to_vector<double>() == std::vector<double>{0, 0});
   CHECK_THROWS_WITH(net[3], "list: index 3 is out of range for 3 entries");
@@ -39,7 +39,7 @@ TEST_CASE("layers of a Sequential are modules by index, and their own class by a
   CHECK_THROWS_WITH(net.at<nn::Linear>(1), "sequential: layer 1 is a nn::Pointwise<&relu>, not a nn::Linear");
   const nn::Sequential& constant = net;
   CHECK(constant[0].parameter_count() == 9);
-  // A layer that is put in another's place is the one that an index gives.
+  // After a layer is replaced, its index returns the new layer.
   net.replace("0", nn::Linear(2, 5));
   CHECK(net.at<nn::Linear>(0).weight.size(0) == 5);
 }

@@ -1,4 +1,5 @@
-// Residual connections in the forms of their stream: one function, what weights hide, initial weights, refusals.
+// Residual connections in all forms of the stream: same function, undetermined directions of weights, initial weights,
+// refusals.
 #include "streams/transformer.h"
 
 #include "nn/residual/all.h"
@@ -15,8 +16,8 @@ using streams::Stored;
 namespace {
 
 constexpr int64_t kClasses = 5, kRows = 4;
-// Some 30 sums of at most 18 terms in turn; gradients go back through as many again. Norms of a few zero-mean numbers
-// enlarge what rounding leaves, by 100 at most here.
+// About 30 consecutive sums of at most 18 terms, and as many in the backward. Norms of a few zero-mean numbers enlarge
+// rounding errors, here by at most 100.
 const double kRounding = 30 * std::sqrt(18) * 100 * 0x1p-52;
 
 TransformerOptions transformer(const Arrangement& connection) {
@@ -54,8 +55,8 @@ TEST_CASE("every arrangement has one function and one gradient in all forms of i
 }
 
 TEST_CASE("what weights of an arrangement hide is what their roles say") {
-  // A writer may be moved by a constant along the stream, a reader behind a norm without gain by one along its rows;
-  // nothing else may: each neutral matrix that touches the stream shows in the logits.
+  // A writer may be shifted by a constant along the stream, and a reader after a norm without gain by a constant along
+  // its rows. Nothing else may: every neutral matrix that touches the stream changes the logits.
   for (const Arrangement& a : kArrangements)
     for (const bool affine : {false, true})
       for (const Form form : kCentredForms) {
@@ -107,7 +108,7 @@ TEST_CASE("initial weights of DeepNorm, with gates too, and of Sub-LN are Xavier
         check_xavier(detached::narrow(qkv, 0, third * 64, 64), third < 2 ? 1 : gain);
       for (const char* name : {"attn.proj", "mlp.fc1", "mlp.gate", "mlp.fc2"}) {
         check_xavier(weight(name), gain);
-        // Biases are the layers': uniform up to the root of their inputs, which the largest of 96 comes near.
+        // Biases keep the default of Linear: uniform within 1 / sqrt(inputs). The largest of 96 comes close to that.
         const double bound = 1 / std::sqrt(static_cast<double>(weight(name).size(1))),
                      most = largest(state.at(text("blocks.", block, ".", name, ".bias")));
         CHECK(most <= bound);

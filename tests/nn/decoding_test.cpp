@@ -1,5 +1,4 @@
-// Decoding with keys and values that are kept: the same logits as all rows at once give, the same search, the same
-// continuation.
+// Decoding with a KV cache gives the same logits as the whole sequence, the same beam search and the same continuation.
 #include "nn/decoding/cache.h"
 
 #include <thread>
@@ -17,7 +16,7 @@ using streams::Form;
 
 namespace {
 
-// Some 60 sums of at most 12 terms in turn; norms of a few numbers enlarge rounding, by 100 at most.
+// About 60 consecutive sums of at most 12 terms; norms of a few numbers enlarge rounding by at most 100.
 const double kRounding = 60 * std::sqrt(12) * 100 * 0x1p-52;
 
 TransformerOptions transformer(const Arrangement& a) {
@@ -84,7 +83,7 @@ TEST_CASE("decoding: rows of the batch are chosen, twice or not at all") {
     return cat(parts, 0);
   };
   DecodingCache cache;
-  cache.choose(rows);  // nothing was seen: nothing to choose
+  cache.choose(rows);  // the cache is empty: nothing to choose
   model.decode(encoded, ids, &cache);
   cache.choose(rows);
   const Tensor found = model.decode({chosen(encoded.rows), chosen(encoded.mask)}, next, &cache),
@@ -94,7 +93,7 @@ TEST_CASE("decoding: rows of the batch are chosen, twice or not at all") {
 
 namespace {
 
-// Beam search that decodes every prefix anew, the ids behind `begin` without `end`.
+// Beam search that decodes every prefix from the start. Returns the ids after `begin`, without `end`.
 std::vector<int64_t> searched(EncoderDecoder& model, const Tensor& source, const DecodeOptions& o) {
   struct Prefix {
     std::vector<int64_t> ids;
@@ -157,8 +156,8 @@ TEST_CASE("decoding: translate finds what a search that decodes every prefix ane
       differ += by_beams[0] != by_beams[2];
     }
   }
-  CHECK(longest > 4);  // prefixes that are worth keeping
-  CHECK(differ > 1);   // searches whose beams change places
+  CHECK(longest > 4);  // long prefixes, for which a cache matters
+  CHECK(differ > 1);   // searches in which beams change places
 }
 
 TEST_CASE("decoding: of enough beams translate finds the best of all hypotheses, ended or at full length") {
@@ -171,7 +170,7 @@ TEST_CASE("decoding: of enough beams translate finds the best of all hypotheses,
     const Tensor source = randint(1, kIds, {1, 3});
     const Encoded encoded = model.encode(source);
     const DecodeOptions o{.length = kLength, .beams = 256, .length_penalty = seed % 2 == 0 ? 0.6 : 0};
-    // The ids of every hypothesis are the digits of a number. Digits after an end are ignored.
+    // Enumerates all hypotheses: the ids are the digits of `number`. Digits after an end id are ignored.
     double best = -INFINITY;
     std::vector<int64_t> expected;
     for (int64_t number = 0; number < 256; ++number) {
@@ -195,7 +194,7 @@ TEST_CASE("decoding: of enough beams translate finds the best of all hypotheses,
     INFO("seed " << seed);
     CHECK(translate(model, source, o)[0] == expected);
   }
-  CHECK((longest > 1 && ended > 1));  // of both kinds
+  CHECK((longest > 1 && ended > 1));  // both kinds occur
 }
 
 TEST_CASE("decoding: a model that trains decodes in evaluation mode, and nothing is written to it") {
@@ -260,7 +259,7 @@ TEST_CASE("evaluation mode: blocks that are computed again for a backward are in
       const EvaluationMode mode(evaluates);
       return mean(square(gpt(ids)));
     }();
-    const EvaluationMode mode(!evaluates);  // of the backward
+    const EvaluationMode mode(!evaluates);  // the mode during the backward
     backward(loss);
     std::vector<std::vector<double>> all;
     for (const Tensor& p : gpt.parameters()) all.push_back(p.grad().to_vector<double>());

@@ -1,4 +1,4 @@
-// The encoder-decoder: with every connection against PyTorch, in every form of the stream, its padding, its search.
+// The encoder-decoder: every connection compared with PyTorch, every form of the stream, padding, beam search.
 #include "io/safetensors.h"
 #include "nn/residual/all.h"
 #include "streams/transformer.h"
@@ -22,10 +22,10 @@ EncoderDecoderOptions options(const Arrangement& a) {
           .transformer = {.width = 6, .depth = 4, .heads = 2, .mlp_width = 10, .affine = true, .connection = a}};
 }
 
-// 60 sums of at most 10 terms in turn; norms of a few zero-mean numbers enlarge rounding, by 100 at most.
+// 60 consecutive sums of at most 10 terms; norms of a few zero-mean numbers enlarge rounding by at most 100.
 const double kRounding = 60 * std::sqrt(10) * 100 * 0x1p-52;
 
-// Logits; gradients are added to the parameters.
+// Returns the logits; adds to the gradients of the parameters.
 Tensor run(EncoderDecoder& m, const Tensor& ids, const Tensor& targets) {
   const Tensor logits = m(ids);
   backward(cross_entropy(logits, targets));
@@ -51,7 +51,7 @@ TEST_CASE("translate: every connection has PyTorch's logits and gradients") {
     size_t used = 0;
     for (const auto& [name, t] : fixture) used += name.starts_with(text(a.name, "/sums/"));
     CHECK(used == model.named_parameters().size());
-    double all = 0;  // squares of the whole gradient
+    double all = 0;  // sum of squares of the whole gradient
     for (const NamedParameter& p : model.named_parameters())
       all += fixture.at(text(a.name, "/sums/", p.name)).to_vector<double>()[0];
     for (const NamedParameter& p : model.named_parameters()) {
@@ -85,7 +85,7 @@ TEST_CASE("translate: one function and one gradient in all forms of the two stre
         }
 }
 
-// What shared keys compute is held against PyTorch in tests/nn/torch_modules_test.cpp.
+// tests/nn/torch_modules_test.cpp compares the outputs with shared keys with PyTorch.
 TEST_CASE("translate: keys are shared in all attention, and the bias of those of the source is blind") {
   EncoderDecoderOptions o = options(kPreLn);
   o.transformer.heads = 4, o.transformer.head_width = 3, o.transformer.kv_heads = 2;
@@ -112,7 +112,7 @@ TEST_CASE("translate: constants of stacks that know each other") {
   CHECK(deep_norm_alpha(alone) == 2);
   CHECK_THROWS_WITH(deep_norm_block(4, {}, {.stack = Stack::encoder}),
                     "deepnorm: one of two stacks, of which the other has 0 blocks, expected at least 1");
-  // Cross-attention begins with Xavier's values in Sub-LN; in DeepNorm values and output are beta times them.
+  // In cross-attention, initial weights in Sub-LN are Xavier's; in DeepNorm, values and output are scaled by beta.
   int looked_at = 0;
   for (const Arrangement& a : {kSubLn, kDeepNorm}) {
     manual_seed(3);
@@ -123,7 +123,7 @@ TEST_CASE("translate: constants of stacks that know each other") {
       INFO(a.name << ", " << p.name);
       const BlockPlace& place = p.name.starts_with("encoder") ? encoder : decoder;
       const double gain = a == kDeepNorm ? deep_norm_beta(place) : cross ? 1 : sub_ln_gain(place);
-      // Queries, keys and values, or the output: 64 rows each, of which queries and keys are not scaled.
+      // 64 rows at a time: queries, keys, values or output. Queries and keys are not scaled.
       for (int64_t row = 0; row < p.tensor.size(0); row += 64) {
         const bool bare = p.name.ends_with("q.weight") || (p.name.ends_with("kv.weight") && row == 0);
         check_deviation(detached::narrow(p.tensor, 0, row, 64), (bare ? 1 : gain) * std::sqrt(2.0 / 128));
@@ -141,7 +141,7 @@ TEST_CASE("translate: padding is not seen, later targets neither") {
   const Tensor source = from_vector(std::vector<int64_t>{3, 4, 0, 0, 0}, {1, 5}),
                target = from_vector(std::vector<int64_t>{1, 5, 6, 7, 0}, {1, 5});
   const Tensor logits = model(cat({source, target}, 1));
-  // Shorter by the padding, and by the targets behind: the same sums.
+  // Without the padding, and with fewer targets: the same sums.
   check_close(model.decode(model.encode(narrow(source, 1, 0, 2)), narrow(target, 1, 0, 3)), narrow(logits, 1, 0, 3),
               kRounding);
   CHECK_THROWS_WITH(model.encode(from_vector(std::vector<int64_t>{3, 4, 0, 0}, {2, 2})),
@@ -176,7 +176,7 @@ TEST_CASE("translate: what a search cannot do is refused in one line") {
   EncoderDecoder model({.vocab = 4, .context = 3, .transformer = {.width = 6, .depth = 1, .heads = 2}});
   const Tensor source = randint(1, 4, {1, 3});
   CHECK_THROWS_WITH(translate(model, source, {.length = 4}), Contains("1 beams of 4 ids"));
-  CHECK(translate(model, source).size() == 1);  // as many ids as the context has
+  CHECK(translate(model, source).size() == 1);  // `length` is the context by default
   CHECK_NOTHROW(translate(model, source, {.length = 1, .beams = INT64_MAX}));
   for (const double penalty : {-0.1, static_cast<double>(NAN), static_cast<double>(INFINITY)})
     CHECK_THROWS_WITH(translate(model, source, {.length_penalty = penalty}),

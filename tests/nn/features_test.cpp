@@ -1,4 +1,4 @@
-// Options of the one Transformer: positions, which parameters there are, and what is refused.
+// Options of the Transformer: positions, the parameters that exist, and refused options.
 #include "streams/transformer.h"
 #include "tests/nn/models.h"
 
@@ -9,7 +9,7 @@ using streams::Form;
 using streams::Stored;
 
 TEST_CASE("without positions the order of tokens does not matter") {
-  // To a ViT that pools the mean, with the rows of patches moved around.
+  // A ViT with mean pooling, whose rows of patches are permuted.
   const auto change = [](Positions positions) {
     manual_seed(4);
     Vit model({.image = 6,
@@ -19,7 +19,7 @@ TEST_CASE("without positions the order of tokens does not matter") {
                .transformer = {.width = 8, .depth = 1, .heads = 2, .positions = positions}});
     model.to(DType::f64);
     const Tensor image = randn({1, 6, 6, 1}, kF64);
-    const Tensor moved = cat({slice(image, 1, 2, 6), slice(image, 1, 0, 2)}, 1);  // rows of patches change places
+    const Tensor moved = cat({slice(image, 1, 2, 6), slice(image, 1, 0, 2)}, 1);  // permutes rows of patches
     return relative_deviation(model(moved), model(image));
   };
   CHECK(change(Positions::none) < 64 * 0x1p-52);

@@ -1,4 +1,4 @@
-// Freezing: what takes no gradient, what the backward then leaves out, and that the rest trains as before.
+// Freezing: frozen parameters get no gradient, the backward skips their work, and the rest trains as before.
 #include <map>
 
 #include "core/system/profile.h"
@@ -17,7 +17,7 @@ namespace {
 const VitOptions kVit{
     .image = 6, .patch = 3, .classes = 4, .transformer = {.width = 8, .depth = 2, .heads = 2, .affine = true}};
 
-// The nodes that a loss was recorded with, leaves left out.
+// Number of recorded nodes of a loss, without leaves.
 size_t recorded(const Tensor& loss) {
   std::map<autograd::Node*, bool> seen;
   const auto visit = [&](auto& self, autograd::Node* n) -> void {
@@ -32,7 +32,7 @@ struct Work {
   size_t nodes, calls;
 };
 
-// What a step's graph and backward take.
+// The nodes of a step's graph and the kernel calls of its backward.
 Work backward_work(Vit& vit, const Tensor& images, const Tensor& labels) {
   for (const Tensor& p : vit.parameters()) set_grad(p, {});
   const Tensor loss = cross_entropy(vit(images), labels);
@@ -59,11 +59,11 @@ TEST_CASE("freeze: with all but the head frozen the backward is that of the head
   child(vit, "head").freeze(false);
   const Work head = backward_work(vit, images, labels);
   CHECK(head.nodes == 2);  // linear and cross_entropy
-  CHECK(head.calls <= 4);  // of the loss, of the weight and of the bias
+  CHECK(head.calls <= 4);  // for the loss, the weight and the bias
   CHECK(all.nodes > 10 * head.nodes);
   CHECK(all.calls > 5 * head.calls);
 
-  // In the middle: the blocks before it are not passed, and the last block's own weights are not multiplied.
+  // Block 0 frozen, then the head as well: fewer gradients of weights are computed.
   vit.freeze(false);
   Module& blocks = child(vit, "blocks");
   child(blocks, "0").freeze();
@@ -89,7 +89,7 @@ TEST_CASE("freeze: the frozen stay bit by bit, the others move as they would wit
     INFO(name);
     if (name.starts_with("blocks."))
       CHECK(t.to_vector<double>() == before.at(name).to_vector<double>());
-    else  // the first step is a function of the gradient alone
+    else  // the first step depends only on the gradient
       CHECK(t.to_vector<double>() == free.state_dict().at(name).to_vector<double>());
   }
 }
@@ -109,5 +109,5 @@ TEST_CASE("freeze: it outlives conversion and clone, and buffers are not part of
   CHECK(requires_grad(copy.norm.weight));
   CHECK_FALSE(requires_grad(copy.norm.running_mean));
   CHECK_FALSE(requires_grad(net(randn({4, 2, 2, 3}, {DType::f64}))));
-  CHECK(amax(abs(net.norm.running_mean)).item() > 0);  // it moves until eval()
+  CHECK(amax(abs(net.norm.running_mean)).item() > 0);  // it is updated until eval()
 }

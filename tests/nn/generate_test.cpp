@@ -1,4 +1,4 @@
-// How an id is chosen, and how rows of ids grow.
+// Choosing the next id, and generation of whole rows.
 #include "nn/generate.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-// How often each id is chosen in n draws.
+// Number of times that each id is chosen in n draws.
 std::map<int64_t, int> counts(const std::vector<double>& logits, const GenerateOptions& o, int n = 4000,
                               const std::vector<int64_t>& seen = {}) {
   Generator g{7, 0};
@@ -61,12 +61,12 @@ TEST_CASE("choose: what narrows the choice") {
   CHECK(ids(counts(kLogits, {.min_p = 0.49})) == Ids{1, 2, 3});  // 0.2 is half of the largest
   CHECK(ids(counts(kLogits, {.min_p = 0.51})) == Ids{1, 3});
   CHECK(ids(counts(kLogits, {.min_p = 1})) == Ids{1});
-  // The part is of what top-k left: 0.4 / 0.7 = 0.57.
+  // top_p applies to the ids that top_k leaves: 0.4 / 0.7 = 0.57.
   CHECK(ids(counts(kLogits, {.top_k = 2, .top_p = 0.55})) == Ids{1});
   CHECK(ids(counts(kLogits, {.top_k = 2, .top_p = 0.6})) == Ids{1, 3});
-  // Temperature first: at 0.5 the parts of the largest are squared.
+  // Temperature comes first: at 0.5 the ratios to the largest are squared.
   CHECK(ids(counts(kLogits, {.temperature = 0.5, .min_p = 0.3})) == Ids{1, 3});
-  CHECK(ids(counts({0, 0, 0}, {.top_k = 2})) == Ids{0, 1});  // of equal ones the first
+  CHECK(ids(counts({0, 0, 0}, {.top_k = 2})) == Ids{0, 1});  // of equal logits the first
 }
 
 TEST_CASE("choose: a penalty of what is there already") {
@@ -76,7 +76,7 @@ TEST_CASE("choose: a penalty of what is there already") {
     return choose(logits, {.temperature = 0, .repetition_penalty = penalty}, seen, g);
   };
   CHECK(best(1, {0, 0}) == 0);
-  CHECK(best(1.9, {0, 0}) == 0);  // once, however often it is there
+  CHECK(best(1.9, {0, 0}) == 0);  // applied once, although the id occurs twice
   CHECK(best(2.1, {0}) == 1);
   CHECK(best(3, {0, 1}) == 0);
   Generator g;

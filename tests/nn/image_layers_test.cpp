@@ -1,5 +1,5 @@
-// Layers of images and sequences in a model: shapes, initial values, training, files and printing. Rows
-// of tests/op_cases and cases of tests/fixtures test the values.
+// Layers for images and sequences in a model: shapes, initial values, training, files and printing. Their values are
+// tested by rows of tests/op_cases and cases of tests/fixtures.
 #include <cmath>
 
 #include "autograd/engine.h"
@@ -30,14 +30,14 @@ nn::Sequential autoencoder() {
                         nn::Conv2d(4, 1, 3, {.padding = 1}));
 }
 
-// The largest and the mean square of a tensor that is uniform in +-bound.
+// Checks the largest entry and the mean square of a tensor that is uniform in +-bound.
 void check_uniform(const Tensor& x, double bound) {
   const std::vector<double> v = x.to_vector<double>();
   double largest = 0, square = 0;
   for (const double e : v) largest = std::max(largest, std::abs(e)), square += e * e / static_cast<double>(v.size());
   CHECK(largest <= bound * (1 + 0x1p-23));
   CHECK(largest > 0.95 * bound);
-  // The square has mean b^2 / 3 and deviation b^2 sqrt(4 / 45); five deviations of a mean.
+  // The square has mean b^2 / 3 and standard deviation b^2 sqrt(4 / 45). Allows five standard errors of the mean.
   CHECK(std::abs(square - bound * bound / 3) < 5 * bound * bound * std::sqrt(4. / 45 / static_cast<double>(v.size())));
 }
 
@@ -119,7 +119,7 @@ TEST_CASE("image layers: bf16 rows with f32 weights give f32 gradients, summed i
     sum(y.to(DType::f32)).backward();
     CHECK(low.grad().dtype() == DType::bf16);
     CHECK(layer.weight.grad().dtype() == DType::f32);
-    // The bias's gradient counts the outputs of a channel, a number that bf16 does not hold: it has 8 bits.
+    // The bias's gradient is the number of outputs per channel, which bf16 cannot represent: it has 8 bits.
     const int64_t count = y.numel() / y.size(-1);
     CHECK(count > 256);
     CHECK(layer.bias.grad().template to_vector<double>() == std::vector<double>(2, static_cast<double>(count)));

@@ -1,4 +1,4 @@
-// Initial weights: their bounds and spreads by the sizes of the weight.
+// Initial weights: bounds and standard deviations by the shape of the weight.
 #include "nn/init.h"
 
 #include "nn/conv.h"
@@ -12,7 +12,7 @@ namespace {
 
 const Dims kShape = {100, 400};  // [out, in]
 
-// Of 40000 entries: a standard error is 0.0035 of a normal distribution's.
+// For 40000 normal entries the relative standard error is 0.0035.
 double spread(const Tensor& x) { return std::sqrt(var(x).item()); }
 
 }  // namespace
@@ -38,9 +38,9 @@ TEST_CASE("orthogonal weights have orthonormal rows or columns") {
     // Sums of 40 products of numbers rounded to f32.
     CHECK(largest(products - eye(std::min(shape[0], shape[1]), -1, {DType::f64})) <= 2 * 0x1p-24 * std::sqrt(40));
   }
-  // Neither direction of the first row is preferred: its entries are a normal vector's, divided by its length.
+  // The first row is uniform over directions, like a normal vector divided by its length.
   const Tensor first = detached::narrow(init::orthogonal({400, 400}), 0, 0, 1);
-  CHECK(std::abs(sum(first).item()) < 5);  // deviates by 1
+  CHECK(std::abs(sum(first).item()) < 5);  // the standard deviation is 1
   CHECK_THROWS_WITH(init::orthogonal({3}), Catch::Matchers::Contains("[3] is not [out, in]"));
 }
 

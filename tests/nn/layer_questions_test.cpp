@@ -1,5 +1,5 @@
-// Questions of other libraries' users about layers of images and sequences, as small programs whose numbers follow from
-// a formula. The questions are issues of the repositories that each case names.
+// Questions of other libraries' users about layers for images and sequences, as small programs whose results follow
+// from a formula. Each case names the repository and issue.
 #include <cmath>
 
 #include "autograd/engine.h"
@@ -34,7 +34,7 @@ double furthest(const Tensor& x, const Values& expected) {
 }  // namespace
 
 TEST_CASE("layer questions: output_padding computes pixels instead of adding zeros (pytorch 8816)") {
-  // One pixel: the output is the window without its first row and column, which the padding leaves out.
+  // One pixel: the output is the window without its first row and column, which the padding removes.
   const Tensor w = counted({1, 3, 3, 1});
   const Tensor y =
       conv_transpose2d(ones({1, 1, 1, 1}, {DType::f64}), w, {}, {.stride = 2, .padding = 1, .output_padding = 1});
@@ -53,8 +53,8 @@ TEST_CASE(
 }
 
 TEST_CASE("layer questions: stride and dilation of a transposed convolution act together (mxnet 11203)") {
-  // The middle of the window alone is 1: pixels lie 2 apart, from the first on, since the padding leaves out dilation
-  // rows.
+  // Only the middle of the window is 1: the output has pixels at distance 2, beginning with the first, since the
+  // padding removes `dilation` rows.
   const Tensor x = counted({1, 3, 3, 1}) + 1.0, w = zeros({1, 3, 3, 1}, {DType::f64});
   copy_into(w(0, 1, 1, 0), tensor(1.0));
   const Tensor y = conv_transpose2d(x, w, {}, {.stride = 2, .padding = 2, .dilation = 2});
@@ -78,8 +78,8 @@ TEST_CASE("layer questions: the same options take the shape of a convolution bac
 }
 
 TEST_CASE("layer questions: a transposed convolution is the adjoint of the convolution with the same weight") {
-  // <conv2d(x, w), y> = <x, conv_transpose2d(y, w)>, also in groups, where gradients went wrong elsewhere (pytorch
-  // 51430).
+  // <conv2d(x, w), y> = <x, conv_transpose2d(y, w)>, also with groups, whose gradients were wrong in another library
+  // (pytorch 51430).
   manual_seed(2);
   const Conv2dOptions down{.stride = 2, .padding = 1, .dilation = 2, .groups = 2};
   const ConvTranspose2dOptions up{.stride = 2, .padding = 1, .dilation = 2, .groups = 2};

@@ -1,5 +1,5 @@
-// Models of the LLaMA family: rotary positions, SwiGLU, heads that share keys and values, gains without biases, presets
-// and initial weights.
+// Models of the LLaMA family: rotary positions, SwiGLU, grouped-query attention, gains without biases, presets and
+// initial weights.
 #include "io/safetensors.h"
 #include "nn/residual/all.h"
 #include "streams/transformer.h"
@@ -12,7 +12,8 @@ using streams::Form;
 using streams::Stored;
 
 TEST_CASE("models have PyTorch's logits and gradients: rotary positions and SwiGLU, and with shared keys") {
-  // tests/fixtures/torch_llama.py. Plain RMSNorm with a bias is the mapped storage of an rms_norm stream.
+  // From tests/fixtures/torch_llama.py. RMSNorm by definition, with a bias, is the mapped storage of an rms_norm
+  // stream.
   for (const char* file : {"llama", "grouped"}) {
     const TensorMap fixture = load_safetensors(text("tests/fixtures/", file, ".safetensors"));
     TransformerOptions t{
@@ -26,7 +27,7 @@ TEST_CASE("models have PyTorch's logits and gradients: rotary positions and SwiG
     const GptOptions o{.vocab = 11, .context = 7, .transformer = t};
     Gpt model = grouped ? Gpt(o) : streams::make<Gpt>(o, {.form = Form::rms_norm, .storage = Stored::mapped});
     model.to(DType::f64);
-    model.load_state_dict(below(fixture, "weight/"));  // which are all that it has
+    model.load_state_dict(below(fixture, "weight/"));  // the model has no other tensors
     const Tensor tokens = fixture.at("tokens"), logits = model(slice(tokens, 1, 0, 7));
     check_close(logits, fixture.at("logits"), 1e-13);
     backward(cross_entropy(logits, slice(tokens, 1, 1, 8)));
@@ -66,7 +67,7 @@ TEST_CASE("the bias of keys is blind, of shared ones too, unless rotary position
 }
 
 TEST_CASE("LLaMA presets have the published numbers of parameters") {
-  // Vocabulary, four square matrices, three of the MLP, two gains a block, and the last one.
+  // Vocabulary, four square matrices, three MLP matrices and two gains per block, and the last gain.
   const auto count = [](const GptOptions& o) {
     const TransformerOptions& t = o.transformer;
     const int64_t block = 4 * t.width * t.width + 3 * t.width * t.mlp_width + 2 * t.width;
@@ -74,7 +75,7 @@ TEST_CASE("LLaMA presets have the published numbers of parameters") {
   };
   Gpt smallest(llama_preset("9m"));
   CHECK(smallest.parameter_count() == count(smallest.options));
-  // design notes of 2506.22049's code: torch's numbers of its shapes
+  // Published in the design notes of 2506.22049's code: PyTorch's parameter counts for its shapes.
   const std::pair<const char*, int64_t> published[] = {{"71m", 70578688},   {"130m", 134105856}, {"250m", 247370496},
                                                        {"350m", 367969280}, {"1b", 1339082752},  {"7b", 6738415616}};
   for (const auto& [name, n] : published) {
@@ -108,18 +109,19 @@ TEST_CASE("initial weights are drawn from the named distributions") {
   check(gpt({.initialisation = Initialisation::scaled}), [&](const std::string& name) {
     return table(name) ? std::sqrt(0.4) : writer(name) ? 0.02 / 4 : 0.02;
   });
-  // Of two stacks, each by its own depth.
+  // Two stacks: each scales by its own depth.
   const EncoderDecoder both(
       {.vocab = 70,
        .decoder_depth = 8,
        .transformer = {.width = 64, .depth = 2, .heads = 2, .initialisation = Initialisation::scaled}});
   for (const NamedParameter& p : both.named_parameters())
     if (p.name.ends_with("fc2.weight")) check_deviation(p.tensor, p.name.starts_with("decoder") ? 0.02 / 4 : 0.02 / 2);
-  // DeepNorm's matrices stay its own: Xavier's, times (8 depth)^(-1/4) = 64^(-1/4) but for queries and keys.
+  // DeepNorm's matrices keep their own values: Xavier's times (8 depth)^(-1/4) = 64^(-1/4), without factor for queries
+  // and keys.
   const Gpt deep = gpt({.connection = kDeepNorm, .initialisation = Initialisation::normal});
   for (const NamedParameter& p : deep.named_parameters())
     if (p.name.ends_with("proj.weight")) check_deviation(p.tensor, std::sqrt(2.0 / 128) / std::sqrt(8.0));
-  // Of images: patches and head as matrices, positions as a table.
+  // ViT: patches and head are initialised as matrices, positions as an embedding table.
   check(Vit({.image = 48,
              .patch = 4,
              .transformer = {.width = 64, .depth = 1, .heads = 2, .initialisation = Initialisation::normal}}),

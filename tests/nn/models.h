@@ -1,4 +1,4 @@
-// What tests of modules share: names, parts of fixtures, random weights and their size.
+// Shared by the tests of modules: names, parts of fixtures, random weights and their size.
 #pragma once
 
 #include <stdexcept>
@@ -24,7 +24,7 @@ inline NamedParameter parameter(const Module& m, const std::string& name) {
   throw std::runtime_error("no parameter " + name);
 }
 
-// Entries whose names begin with `prefix`, without it.
+// The entries whose names begin with `prefix`, under names without it.
 inline TensorMap below(const TensorMap& all, const std::string& prefix) {
   TensorMap found;
   for (const auto& [name, tensor] : all)
@@ -32,22 +32,22 @@ inline TensorMap below(const TensorMap& all, const std::string& prefix) {
   return found;
 }
 
-// Parameters in f64: normal numbers of this size about 0.1.
+// Converts to f64 and draws all parameters from a normal distribution with mean 0.1 and deviation `size`.
 inline void draw(Module& model, uint64_t seed, double size = 0.4) {
   model.to(DType::f64);
   manual_seed(seed);
   for (const Tensor& p : model.parameters()) copy_into(detach(p), randn(p.shape(), kF64) * size + 0.1);
 }
 
-// The largest size of an entry; infinite where one is NaN.
+// The largest absolute value of an entry; infinite if one is NaN.
 inline double largest(const Tensor& x) {
   double found = 0;
   for (double v : x.to_vector<double>()) found = std::isnan(v) ? INFINITY : std::max(found, std::abs(v));
   return found;
 }
 
-// That `other`, with the reference's weights, has its logits within `bound` and its gradient within twice that, relative
-// to the largest of the whole. run(model) gives logits, and gradients to the parameters.
+// Loads the reference's weights into `other`. Checks that its logits are within `bound`, and its gradients within 2
+// bound, both relative to the largest entry. run(model) returns the logits and adds gradients to the parameters.
 template <class Model, class Run>
 void check_same_function(Model& reference, Model& other, double bound, const Run& run) {
   other.to(DType::f64);
@@ -63,7 +63,7 @@ void check_same_function(Model& reference, Model& other, double bound, const Run
   }
 }
 
-// That the root of the mean square is `expected` within six standard errors, those of numbers with a normal distribution.
+// Checks that the root mean square is `expected` within six standard errors of a normal sample.
 inline void check_deviation(const Tensor& x, double expected) {
   const double found = std::sqrt(mean(square(x.to(DType::f64))).item());
   INFO("deviation " << found << ", expected " << expected);

@@ -89,7 +89,7 @@ TEST_CASE("a model prepared for inference computes the same bits, of the weights
   const std::vector<float> plain = gpt(ids).to_vector<float>(), changed = other(ids).to_vector<float>();
   const int64_t before = host_allocator().stats().current;
   gpt.prepare_inference();
-  CHECK(host_allocator().stats().current == before);  // the first product packs
+  CHECK(host_allocator().stats().current == before);  // packing happens in the first product
   CHECK(gpt(ids).to_vector<float>() == plain);
   const int64_t kept = host_allocator().stats().current - before;
   CHECK((isa() == Isa::base ? kept == 0 : kept >= 4 * (2 * 12 * 32 * 32 + 40 * 32)));
@@ -101,7 +101,7 @@ TEST_CASE("a model prepared for inference computes the same bits, of the weights
 }
 
 namespace {
-// Everything is mapped: writers, readers, gains that readers take up, a scale that writers take up, the tied head.
+// All mappings occur: writers, readers, gains folded into readers, a scale folded into writers, the tied head.
 Gpt mapped_gpt() {
   Gpt gpt = streams::make<Gpt>(
       {.vocab = 20,
@@ -159,7 +159,7 @@ TEST_CASE("a prepared model records gradients of its parameters, and follows the
 }
 
 TEST_CASE("the paper's ViT and GPT sizes have the parameters of its code") {
-  // Counted from shapes, without building the large ones.
+  // Counted from shapes, without building the large models.
   const auto count = [](const VitOptions& o) {
     const auto t = o.transformer.complete();
     const int64_t d = t.width, tokens = (o.image / o.patch) * (o.image / o.patch), inner = t.heads * t.head_width;
@@ -181,7 +181,7 @@ TEST_CASE("compressed streams save one coordinate of the width everywhere it is 
   const Vit crms = streams::make<Vit>(o, {.form = Form::crms_norm});
   CHECK(crms.parameter_count() == raw);
   const Vit mapped = streams::make<Vit>(o, {.form = Form::crms_norm, .storage = Stored::mapped});
-  int64_t axis = 0;  // parameter entries per coordinate of the stream
+  int64_t axis = 0;  // number of parameter entries per coordinate of the stream
   for (const streams::NamedParameter& p : streams::named_parameters(crms))
     if (p.role != Role::neutral) axis += p.tensor.numel() / 16;
   CHECK(mapped.parameter_count() == raw - axis);

@@ -1,4 +1,4 @@
-// Errors name the whole path of a module, also if its owner is no module that runs.
+// Errors name the whole path of a module, even if its owner is a module that is never run itself.
 #include "autograd/ops/create.h"
 #include "nn/container.h"
 #include "nn/linear.h"
@@ -9,7 +9,7 @@ using Catch::Matchers::StartsWith;
 
 namespace {
 
-// A block that nobody runs: its layers are called one by one.
+// A block whose forward is never called: its layers are called one by one.
 struct Block : nn::Module {
   nn::Linear& fc = add("fc", nn::Linear(3, 3));
 };

@@ -1,4 +1,4 @@
-// Parameters: what the forward sees of a stored tensor, against what the map gives in plain numbers.
+// Parameters: the value that the forward sees, compared with the parametrisation computed in plain numbers.
 #include "nn/linear.h"
 #include "optim/sgd.h"
 #include "tests/support/ops.h"
@@ -8,7 +8,7 @@ using namespace isonorm::nn;
 
 namespace {
 
-// exp(stored): a weight that stays positive; counts how often it was asked.
+// exp(stored), a weight that stays positive. Counts its calls.
 struct Exp : Parametrisation {
   bool rowwise = false;
   mutable int asked = 0;
@@ -16,7 +16,7 @@ struct Exp : Parametrisation {
   bool by_rows() const override { return rowwise; }
 };
 
-// stored + other, or other where nothing is stored.
+// stored + other, or `other` if nothing is stored.
 struct Sum : Parametrisation {
   Tensor other;
   explicit Sum(const Tensor& t) : other(t) {}

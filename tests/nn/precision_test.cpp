@@ -1,5 +1,5 @@
-// Mixed precision: products, norms and losses on f32 masters against sums in f64, whole models against their copies in
-// f64, and what stays f32.
+// Mixed precision: products, norms and losses with f32 masters compared with sums in f64, whole models compared with
+// copies in f64, and values that stay f32.
 #include "autograd/fused/add_norm.h"
 #include "autograd/fused/linear_cross_entropy.h"
 #include "autograd/fused/mlp.h"
@@ -22,7 +22,7 @@ using Values = std::vector<double>;
 namespace {
 
 constexpr MixedPrecision kMixed{Precision::bf16, Precision::full}, kWithStream{Precision::bf16, Precision::bf16};
-constexpr double kHalf = 0x1p-8;  // a rounding to bf16 changes an entry by at most this share of it
+constexpr double kHalf = 0x1p-8;  // largest relative error of rounding to bf16
 
 Tensor rounded(const Tensor& x) {
   Values v = x.to_vector<double>();
@@ -30,7 +30,7 @@ Tensor rounded(const Tensor& x) {
   return from_vector(v, x.shape());
 }
 
-// A leaf of f32, one of bf16, and the same of f64.
+// An f32 leaf, a bf16 leaf, and f64 copies of leaves.
 Tensor master(const Dims& shape) { return require_grad(randn(shape)); }
 Tensor rows_of(const Dims& shape) { return require_grad(randn(shape).to(DType::bf16)); }
 std::vector<Tensor> in_f64(const std::vector<Tensor>& leaves) {
@@ -39,7 +39,7 @@ std::vector<Tensor> in_f64(const std::vector<Tensor>& leaves) {
   return wide;
 }
 
-// Each entry of `found` within `share` of it and `of_terms` of the sum of its absolute terms.
+// Each entry of `found` may be off by `share` of the entry plus `of_terms` of the sum of its absolute terms.
 void check_sums(const Tensor& found, const Tensor& exact_sums, const Values& terms, double share, double of_terms) {
   const Values f = found.to_vector<double>(), exact = exact_sums.to_vector<double>();
   REQUIRE(f.size() == exact.size());
@@ -70,7 +70,7 @@ TEST_CASE("a linear map of bf16 rows rounds its f32 weight once, and gives it an
   for (size_t i = 0; i < found.size(); ++i) CHECK(found[i].dtype() == leaves[i].dtype());
   CHECK(y.dtype() == DType::bf16);
   found.push_back(y);
-  // The same of the rounded numbers in f64, and of their sizes: sums of absolute terms.
+  // The same with the rounded numbers in f64; with abs, the sums of absolute terms.
   const auto sums = [&](Tensor (*part)(const Tensor&)) {
     std::vector<Tensor> wide;
     for (const Tensor& t : leaves) wide.push_back(require_grad(part(rounded(t))));
@@ -84,7 +84,7 @@ TEST_CASE("a linear map of bf16 rows rounds its f32 weight once, and gives it an
   const std::vector<Tensor> terms = sums(abs);
   const int lengths[] = {out, rows, rows, in};
   for (size_t i = 0; i < 4; ++i) {
-    // Gradients of weight and bias are not rounded to bf16: what f32 sums alone leave.
+    // Gradients of weight and bias are not rounded to bf16; their only error comes from f32 sums.
     const double share = i == 0 || i == 3 ? kHalf : 0;
     check_sums(found[i], exact[i], terms[i].to_vector<double>(), share, lengths[i] * 0x1p-24);
   }
@@ -102,15 +102,15 @@ TEST_CASE("mlp and linear_cross_entropy take bf16 rows and f32 weights: gradient
   CHECK(loss.dtype() == DType::f32);
   const std::vector<Tensor> parameters = {w1, b1, w2, b2, w3, b3};
   const std::vector<Tensor> g = grad({&loss, 1}, parameters);
-  // The same with every number in f64.
+  // The same in f64 throughout.
   const std::vector<Tensor> wide = in_f64({x, w1, b1, w2, b2, w3, b3});
   const Tensor exact = reference::linear_cross_entropy(reference::mlp(wide[0], wide[1], wide[2], wide[3], wide[4]),
                                                        wide[5], wide[6], targets);
-  // Roundings on the way of a number: weights, hidden row, activation, result; weights and logits of the loss; and as
-  // many on the way back.
+  // Roundings on the way of a number: weights, hidden row, activation, result; weights and logits of the loss; as many
+  // in the backward.
   CHECK(distance(g, grad({&exact, 1}, std::span(wide).subspan(1))) < 12 * kHalf);
   for (const Tensor& t : g) CHECK(t.dtype() == DType::f32);
-  // Sums in f32 are no numbers of bf16, but for one in 2^16.
+  // Sums in f32 are not representable in bf16, except for one in 2^16.
   int of_bf16 = 0;
   const Values dw1 = g[0].to_vector<double>(), dw3 = g[4].to_vector<double>();
   for (const Values& v : {dw1, dw3})
@@ -145,7 +145,7 @@ TEST_CASE("a norm reads f32 and writes bf16, rounded once; the sum before it sta
       const Tensor loss64 = sum(y64 * dy.to(DType::f64)) + sum(sum64 * dsum.to(DType::f64));
       const std::vector<Tensor> g = grad({&loss, 1}, in), g64 = grad({&loss64, 1}, wide);
       for (size_t i = 0; i < g.size(); ++i) CHECK(g[i].dtype() == in[i].dtype());
-      // The row that is kept without a gain is off by kHalf, and so is the branch's gradient.
+      // The stored row without gain is off by kHalf, and so is the branch's gradient.
       CHECK(distance({g[0]}, {g64[0]}) < kHalf);
       CHECK(distance({g[1]}, {g64[1]}) < 2 * kHalf);
       for (size_t i = 2; i < g.size(); ++i) CHECK(distance({g[i]}, {g64[i]}) < width * 0x1p-22);
@@ -166,12 +166,12 @@ TEST_CASE("whole models in mixed precision: losses and gradients within what the
     const Tensor in = is_floating(inputs.dtype()) ? inputs.to(DType::f64) : inputs;
     const Tensor exact_logits = wide(in), exact = cross_entropy(exact_logits, targets);
     CHECK(exact_logits.dtype() == DType::f64);
-    // A number passes 7 roundings in attention (rows and weight of qkv, qkv itself, scores' rows, weight of proj, its
-    // result, the stream where it is bf16) and 7 in the MLP (swiglu's product one more); then the final rows, the
-    // head's weight and the logits. A gradient passes them again on its way back.
+    // A number passes 7 roundings in attention (rows and weight of qkv, qkv itself, rows of the scores, weight of proj,
+    // its result, the stream if it is bf16) and 7 in the MLP (swiglu's product is one more), then the final rows, the
+    // head's weight and the logits. A gradient passes them again in the backward.
     const double off = distance({logits}, {exact_logits});
     CHECK(off < (15 * depth + 3) * kHalf);
-    CHECK(off > 0x1p-13);  // and not f32's
+    CHECK(off > 0x1p-13);  // and not as exact as f32
     const double back = distance(g, grad(exact, wide.parameters()));
     CHECK(back < 2 * (15 * depth + 3) * kHalf);
     CHECK(back > 0x1p-13);
@@ -260,7 +260,7 @@ TEST_CASE("mixed precision: prepared weights leave the bits, a clone has the sam
 TEST_CASE("mixed precision: a prepared model rounds its weights once, until one is written to, and packs none in f32") {
   Gpt gpt = small_gpt(kMixed);
   const NoGrad no_grad;
-  const auto conversions = [&gpt] {  // in one call, those of weights among them
+  const auto conversions = [&gpt] {  // in one call, including conversions of weights
     const Tensor ids = randint(0, 20, {4, 8});
     profile::start();
     gpt(ids);
@@ -272,7 +272,7 @@ TEST_CASE("mixed precision: a prepared model rounds its weights once, until one 
   gpt.prepare_inference();
   conversions();
   const auto prepared = conversions();
-  CHECK(prepared + 8 <= unprepared);  // two blocks, each of four maps
+  CHECK(prepared + 8 <= unprepared);  // two blocks with four linear layers each
   const Tensor weight = gpt.state_dict().at("blocks.0.mlp.fc1.weight");
   for (const Tensor& p : gpt.parameters()) CHECK(p.impl().storage->derived() == nullptr);
 
@@ -299,7 +299,7 @@ TEST_CASE("mixed precision: from its second step on a training rounds its master
       CHECK(std::ranges::count_if(profile.calls, [](const profile::Call& c) {
               return std::string_view(c.kernel) == "round_each";
             }) == (t == 1 ? 0 : 1));
-      // Beside it each use rounds by itself.
+      // In by_hand, each use rounds its weight separately.
       CHECK(loss == training::differentiate(by_hand, training::cross_entropy_of, {ids, ids}, parts));
       other.step();
       for (size_t i = 0; i < gpt.parameters().size(); ++i)

@@ -1,4 +1,4 @@
-// The profile: which calls it records, with what bytes, operations and module, and what it prints.
+// The profile: the calls that it records, their bytes, operations and module, and the printed tables.
 #include "core/system/profile.h"
 
 #include <iterator>
@@ -43,9 +43,9 @@ TEST_CASE("the profile has each product with its module, direction, bytes and op
     const char* module;
     bool backward;
     int64_t m, n, k;  // [m, k] times [k, n]
-    int64_t bias;     // added, or its gradient
+    int64_t bias;     // size of the bias that is added, or of its gradient
   };
-  // The input of `first` takes no gradient.
+  // The input of `first` needs no gradient.
   for (const Expected& e : {Expected{"matmul", "first", false, 5, 16, 8, 16},
                             {"matmul", "second", false, 5, 3, 16, 3},
                             {"matmul", "second", true, 5, 16, 3, 0},
@@ -62,7 +62,7 @@ TEST_CASE("the profile has each product with its module, direction, bytes and op
   CHECK(of_kernel(p, "weight_gradient").size() == 2);
   double end = 0, total = 0;
   for (const Call& c : p.calls) {
-    CHECK(c.start >= end);  // one thread: one after the other
+    CHECK(c.start >= end);  // one thread: calls do not overlap
     end = c.start + c.seconds, total += c.seconds;
   }
   CHECK(total <= p.seconds);
@@ -73,7 +73,7 @@ TEST_CASE("a tensor that a kernel reads and writes counts twice") {
   const std::vector<Tensor> parameters = {randn({7, 9}), randn({7})};
   for (const Tensor& p : parameters) set_grad(require_grad(p), randn(p.shape()));
   optim::AdamW adamw(parameters, {});
-  adamw.step();  // makes the state
+  adamw.step();  // creates the state
   profile::start();
   adamw.step();
   kernels::scale.on(kCpu, parameters, 0.5);
@@ -132,7 +132,7 @@ TEST_CASE("nothing is recorded outside of start and stop") {
   CHECK_FALSE(profile::stop().calls.empty());
   profile::start();
   const Tensor y = randn({4});
-  profile::start();  // drops what was there
+  profile::start();  // discards the earlier calls
   CHECK(profile::stop().calls.empty());
 }
 

@@ -1,5 +1,5 @@
-// Norms of the queries and keys of each head, and biases of queries, keys and values alone. What the program computes with them
-// is held to transformers' Qwen2 and Qwen3 by tests/tools/port_test.cpp.
+// Norms of the queries and keys of each head, and biases only for queries, keys and values. tests/tools/port_test.cpp
+// compares the program's outputs with transformers' Qwen2 and Qwen3.
 #include "core/view.h"
 #include "nn/attention.h"
 #include "tests/nn/models.h"
@@ -24,7 +24,7 @@ MultiheadAttention attention(NormKind kind, uint64_t seed) {
   return made;
 }
 
-// Rows of queries and keys less the mean of their head.
+// The rows of queries and keys minus the mean of their head.
 Tensor centred(const Tensor& rows) {
   const Tensor turning = reshape(narrow(rows, 0, 0, kTurning * kSize), {kTurning, kSize, rows.numel() / rows.size(0)});
   return reshape(turning - mean(turning, {1}, true), {kTurning * kSize, rows.numel() / rows.size(0)});
@@ -32,7 +32,7 @@ Tensor centred(const Tensor& rows) {
 
 }  // namespace
 
-// LN(W x + b) = RMSNorm(P W x + P b), head by head, and the gradient of W is P times that of P W (docs/normalization.md).
+// LN(W x + b) = RMSNorm(P W x + P b) head by head. W's gradient is P times the gradient of P W (docs/normalization.md).
 TEST_CASE("queries and keys that are centred in each head: RMSNorm of them is LayerNorm of what they were") {
   MultiheadAttention layer = attention(NormKind::layer, 1), rms = attention(NormKind::rms, 1);
   const TensorMap plain = layer.state_dict();
@@ -46,7 +46,7 @@ TEST_CASE("queries and keys that are centred in each head: RMSNorm of them is La
     return detach(y);
   };
   const Tensor expected = run(layer);
-  CHECK(relative_deviation(run(rms), expected) > 0.01);  // as they are
+  CHECK(relative_deviation(run(rms), expected) > 0.01);  // unchanged weights
   const auto centre = [&](const char* name) {
     const Tensor p = parameter(rms, name).tensor;
     NoGrad no_grad;
@@ -54,9 +54,9 @@ TEST_CASE("queries and keys that are centred in each head: RMSNorm of them is La
               reshape(centred(detach(p)), p.rank() == 1 ? Dims{kTurning * kSize} : Dims{kTurning * kSize, kWidth}));
   };
   centre("qkv.weight");
-  CHECK(relative_deviation(run(rms), expected) > 0.01);  // without their biases
+  CHECK(relative_deviation(run(rms), expected) > 0.01);  // weights centred, biases not
   centre("qkv.bias");
-  // Sums of at most 10 products, norms of 6 numbers, softmax of 5: 100 roundings are more than they give.
+  // Sums of at most 10 products, norms of 6 numbers, softmax of 5: fewer than 100 roundings.
   constexpr double kRounding = 100 * 0x1p-52;
   check_close(run(rms), expected, kRounding);
   for (const char* name : {"qkv.weight", "qkv.bias"}) {

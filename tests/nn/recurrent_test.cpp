@@ -1,4 +1,4 @@
-// GRU and LSTM, plain and with norms, against their definitions in single ops, and plain ones against PyTorch.
+// GRU and LSTM, with and without norms, compared with their definitions in single ops; without norms also with PyTorch.
 #include "nn/recurrent/recurrent.h"
 
 #include "io/safetensors.h"
@@ -18,7 +18,8 @@ Tensor flat(const RecurrentResult& r) {
   return cat(all, 0);
 }
 
-// Step by step and in single ops, as the papers and PyTorch's documentation have it, from the parameters by name.
+// Step by step in single ops, with the formulas of the papers and of PyTorch's documentation. Parameters are found by
+// name.
 struct Naive {
   TensorMap p;
   RecurrentOptions o;
@@ -87,7 +88,7 @@ struct Naive {
 struct Case {
   bool lstm;
   RecurrentOptions o;
-  bool masked, begun;  // with a mask; from a state that is not zero
+  bool masked, begun;  // has a mask; begins with a non-zero state
 };
 
 std::vector<Case> cases() {
@@ -130,11 +131,10 @@ struct Subject {
   RecurrentResult result() { return (*layer)(x, {.state = state, .mask = mask}); }
 };
 
-// Cells and steps are 5 x 2 at most, each a handful of sums of 8 products at most; a gradient sums over some 10 of
-// them.
+// At most 5 x 2 cells and steps, each with a few sums of at most 8 products; a gradient adds about 10 of them.
 constexpr double kFixture = 64 * 10 * 0x1p-52;
 
-// Outputs, last states, and the gradients of rows, first states and weights.
+// Checks outputs, last states, and the gradients of inputs, first states and weights.
 void check_case(const TensorMap& fixture, bool lstm, int64_t layers, bool both) {
   const std::string of = text(lstm ? "lstm" : "gru", "_", layers, both ? "_both" : "", "/");
   const RecurrentOptions options{.inputs = 3, .hidden = 4, .layers = layers, .bidirectional = both};
@@ -186,7 +186,7 @@ TEST_CASE("recurrent layers are the loops of their definitions, gradients too") 
     for (const Tensor& t : s.state) state.push_back(leaf(t));
     const Tensor found = flat(s.result()), expected = naive.run(x, s.mask, state),
                  weight = randn(expected.shape(), kF64);
-    // Some 8 x 2 steps, each a handful of sums of at most 10 terms; a gradient sums over some 10 of them.
+    // About 8 x 2 steps, each with a few sums of at most 10 terms; a gradient adds about 10 of them.
     const double bound = 16 * 8 * std::sqrt(10) * 0x1p-52;
     check_close(found, expected, bound);
     backward(sum(found * weight)), backward(sum(expected * weight));
@@ -243,7 +243,7 @@ TEST_CASE("layers of f32 parameters read rows of bf16, and their gradients stay 
     for (Tensor& part : s.state) part = part.to(DType::bf16);
     const RecurrentResult rounded = s.result();
     CHECK(rounded.output.dtype() == DType::bf16);
-    // In each of the steps of two layers at most, some 10 numbers of the size of the largest are rounded by half of 2^-8.
+    // In each step of at most two layers about 10 numbers, up to the largest in size, are rounded with error 2^-9.
     check_close(flat(rounded).to(DType::f64), exact, 2 * kTime * 10 * 0x1p-9);
     backward(sum(rounded.output));
     for (const Tensor& p : s.layer->parameters()) CHECK(p.grad().dtype() == DType::f32);
@@ -272,7 +272,7 @@ TEST_CASE("what a mask hides is not looked at, NaN neither, and takes no gradien
     seen.push_back(std::move(all));
   }
   CHECK(seen[1] == seen[0]);
-  CHECK(seen[2] == seen[0]);  // bit by bit, so without NaN
+  CHECK(seen[2] == seen[0]);  // the same bits, so no NaN
 }
 
 TEST_CASE("bad recurrent input is refused in a line") {

@@ -1,4 +1,4 @@
-// A module that was built as a plain member would not train: it is found where it runs, and honest uses are left alone.
+// A module that is a plain member would not be trained: an error when it runs, but not for correct uses.
 #include <thread>
 
 #include "io/safetensors.h"
@@ -17,7 +17,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-// Of what runs a module that it was not given by add(). `by` is called in its forward.
+// Its forward calls `by`, which runs a module that was not registered with add().
 struct Runs : Module {
   Linear& own = add("own", Linear(3, 3));
   std::function<Tensor(const Tensor&)> by;
@@ -75,7 +75,7 @@ TEST_CASE("registration: so are pointers, lists, and what is run without its own
        [&](const Tensor& x) {
          return gru(reshape(x, {2, 1, 3})).output;
        }},
-      {"runs a nn::Gpt (token.weight [5, 8])",  // no operator() of its own
+      {"runs a nn::Gpt (token.weight [5, 8])",  // gpt.features() is called, not operator()
        [&](const Tensor&) {
          return gpt.features(randint(0, 5, {1, 4}));
        }}};
@@ -83,7 +83,7 @@ TEST_CASE("registration: so are pointers, lists, and what is run without its own
     net.by = by;
     CHECK_THAT(message(net), Contains(says));
   }
-  CHECK(message(net).find("runs a") != std::string::npos);  // every time, not once
+  CHECK(message(net).find("runs a") != std::string::npos);  // in every call, not only in the first
 }
 
 TEST_CASE("registration: a module of one's own operator() finds it by the scope that it begins with") {
@@ -133,7 +133,7 @@ TEST_CASE("registration: a module that another part of the tree owns is shared, 
     User& first = add("first", User(layer));
     User& second = add("second", User(layer));
     Tensor forward(const Tensor& x) override { return second(first(x)); }
-    Tensor loss(const Tensor& x) { return sum(first(x)); }  // without a scope of the root
+    Tensor loss(const Tensor& x) { return sum(first(x)); }  // opens no scope of the root
   };
   Tree tree;
   CHECK(message(tree) == "");

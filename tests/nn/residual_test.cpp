@@ -1,5 +1,5 @@
-// Residual connections: logits of every arrangement that is listed, and of one that exists here alone, against formulas
-// on single ops. tests/nn/encoder_decoder_test.cpp holds an encoder-decoder, its gradients too, against PyTorch.
+// Residual connections: logits of every listed arrangement, and of one defined here, compared with formulas in single
+// ops. tests/nn/encoder_decoder_test.cpp compares an encoder-decoder and its gradients with PyTorch.
 #include "autograd/fused/attention.h"
 #include "core/system/profile.h"
 #include "nn/gpt.h"
@@ -13,13 +13,13 @@ using namespace isonorm::nn;
 
 namespace {
 
-// The other way round, so that a branch that waits meets a connection that does not add it.
+// Pre-LN before Post-LN: a pending branch output meets a connection that does not add it itself.
 BlockConnections reversed(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
   return place.index == 0 ? block_of<PreNorm>(width, norms, place) : block_of<PostNorm>(width, norms, place);
 }
 constexpr Arrangement kReversed{"pre_then_post", reversed, last_of<PreNorm>};
 
-// The parts of a Transformer on rows [batch, time, width], from the parameters by name.
+// The parts of a Transformer on rows [batch, time, width]. Parameters are found by name.
 struct Naive {
   TensorMap p;
   int64_t heads, depth;
@@ -42,7 +42,7 @@ struct Naive {
     const Tensor y = scaled_dot_product_attention(part(0), part(1), part(2), {.causal = causal});
     return reshape(transpose(y, 1, 2), {x.size(0), x.size(1), inner});
   }
-  // Of a block, attention and MLP in turn, each with a LayerNorm inside where there is one.
+  // The branch of sub-layer i: attention and MLP alternate, each with an inner LayerNorm if it has one.
   Tensor branch(const Tensor& x, int64_t i) const {
     const std::string name = text("blocks.", i / 2, i % 2 == 0 ? ".attn." : ".mlp.");
     const Tensor y = i % 2 == 0 ? attention(x, name) : gelu(linear(x, name + "fc1"));
@@ -53,10 +53,10 @@ struct Naive {
 };
 
 using Pool = std::function<Tensor(const Tensor&)>;
-// From the rows that enter to those that the head reads.
+// From the embedded rows to the rows that the head reads.
 using Formula = std::function<Tensor(const Naive&, const Tensor&, const Pool&)>;
 
-// x <- LayerNorm(x + F(x)) beside d <- d + F(x).
+// x <- LayerNorm(x + F(x)) and, in parallel, d <- d + F(x).
 Tensor dual(const Naive& n, Tensor x, const Pool& pool) {
   Tensor dual = x;
   for (int64_t i = 0; i < 2 * n.depth; ++i) {
@@ -66,12 +66,12 @@ Tensor dual(const Naive& n, Tensor x, const Pool& pool) {
   return pool(x) + n.norm(pool(dual), "norm", 1e-7);
 }
 
-// phi(x) = x - silu(gate) x with the gate of the block.
+// phi(x) = x - silu(gate) x with the block's gate.
 Tensor gated(const Naive& n, const Tensor& x, int64_t sub_layer) {
   return x - silu(n.p.at(text("blocks.", sub_layer / 2, ".norm1.gate"))) * x;
 }
 
-// A sub-layer: what x becomes.
+// A sub-layer: returns the new x.
 using SubLayer = Tensor (*)(const Naive&, const Tensor& x, int64_t i);
 Tensor post(const Naive& n, const Tensor& x, int64_t i) { return n.norm(x + n.branch(x, i), n.norm_of(i)); }
 Tensor pre(const Naive& n, const Tensor& x, int64_t i) { return x + n.branch(n.norm(x, n.norm_of(i)), i); }
@@ -91,7 +91,7 @@ Tensor post_gated(const Naive& n, const Tensor& x, int64_t i) {
 }
 template <SubLayer f> Tensor then_gated(const Naive& n, const Tensor& x, int64_t i) { return gated(n, f(n, x, i), i); }
 
-// `first` in the first of four blocks, `rest` in the others.
+// `first` for the first of the four blocks, `rest` for the others.
 Formula formula(SubLayer first, SubLayer rest, bool final_norm) {
   return [=](const Naive& n, Tensor x, const Pool& pool) {
     for (int64_t i = 0; i < 2 * n.depth; ++i) x = (i < 2 ? first : rest)(n, x, i);
@@ -129,7 +129,7 @@ TransformerOptions transformer(const Arrangement& residual, NormKind norm = Norm
   return t;
 }
 
-// Both models on the same terms: the rows that enter, and which of them the head reads.
+// A model, its inputs, the rows that enter its blocks, and the rows that its head reads.
 struct Subject {
   std::shared_ptr<Module> model;
   Tensor inputs;
@@ -140,7 +140,7 @@ struct Subject {
     model->to(DType::f64);
     const NoGrad no_grad;
     for (const NamedParameter& p : model->named_parameters()) {
-      const bool gate = p.name.ends_with("gate");  // a large one would leave norms almost nothing
+      const bool gate = p.name.ends_with("gate");  // with a large gate the norms would see almost zero
       copy_into(p.tensor, randn(p.tensor.shape()) * (gate ? 0.1 : 0.5) + 0.3);
     }
     return {model->state_dict(), t.heads, t.depth, dynamic_cast<Gpt*>(model.get()) != nullptr, t.norm};
@@ -154,7 +154,7 @@ Subject gpt(const TransformerOptions& t) {
           [](const Tensor& x) { return x; }};
 }
 
-// Images of 2 x 2 pixels, a patch each.
+// Images of 2 x 2 pixels, one pixel per patch.
 Subject vit(const TransformerOptions& t, bool mean_pool) {
   const VitOptions o{.image = 2, .patch = 1, .classes = kClasses, .mean_pool = mean_pool, .transformer = t};
   const Tensor images = randn({2, 2, 2, 1}, {DType::f64});
@@ -182,7 +182,7 @@ TEST_CASE("every arrangement gives a GPT's and a ViT's logits as its formula doe
         INFO(c.arrangement.name << ", " << name_of(norm));
         const Naive n = s.naive(t);
         const Tensor expected = n.linear(c.formula(n, s.rows(n), s.pool), "head"), logits = (*s.model)(s.inputs);
-        // Some 20 sums of at most 18 terms in turn, each norm making an error relative to its rows.
+        // About 20 consecutive sums of at most 18 terms; each norm has an error relative to its rows.
         check_close(logits, expected, 20 * std::sqrt(18) * 16 * 0x1p-52);
       }
     }
@@ -197,7 +197,7 @@ TEST_CASE("two branches that join one after the other are both added, whatever w
     Residual r{x, {}};
     first->join(r, a);
     second->join(r, b);
-    // LayerNorm of (311, 122) is (1, -1) but for eps / (2 variance).
+    // LayerNorm of (311, 122) is (1, -1) up to eps / (2 variance).
     const auto found = r.settle().to_vector<double>();
     CHECK(std::abs(found[0] - (post ? 1 : 311)) < 1e-8);
     CHECK(std::abs(found[1] - (post ? -1 : 122)) < 1e-8);
@@ -211,7 +211,7 @@ TEST_CASE("the residual addition is in the pass of the norm, before it in Pre-LN
     backward(sum((*s.model)(s.inputs)));
     return profile::stop();
   };
-  // The modules whose norms a pass runs, in its order; nothing is added beside them.
+  // Checks which modules' norms run, in this order, and that no other kernel adds anything in the blocks.
   const auto check = [&](const Arrangement& residual, const std::vector<std::string>& norms) {
     std::vector<std::string> forward, backward;
     for (const profile::Call& c : profile_of(residual).calls) {

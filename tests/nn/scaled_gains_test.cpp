@@ -1,5 +1,5 @@
-// LayerNorm Scaling as released: the factor 1/sqrt(l) is where a learned gain begins. Held against the fixed factor, whose
-// formula residual_test.cpp spells out.
+// LayerNorm Scaling as in the released code: learned gains that begin at 1/sqrt(l). Compared with the fixed factor,
+// whose formula residual_test.cpp tests.
 #include "streams/transformer.h"
 
 #include "nn/residual/all.h"
@@ -35,7 +35,7 @@ TEST_CASE("gains begin at 1/sqrt(l) in block l, that of the head at 1") {
     ++gains;
   }
   CHECK(gains == 2 * kDepth + 1);
-  // Of two stacks, each counts its own blocks; a decoder's third norm, too.
+  // With two stacks, each counts its own blocks. The decoder's third norm is scaled, too.
   const EncoderDecoder two(
       {.decoder_depth = 3, .transformer = {.width = 8, .depth = 2, .heads = 2, .affine = true, .scaled_gains = true}});
   const TensorMap state = two.state_dict();
@@ -54,7 +54,7 @@ TEST_CASE("where the gains begin, the model is LayerNorm Scaling's with the fixe
       Gpt ours = gpt(learned, form, true), paper = gpt(fixed, form, false);
       manual_seed(2);
       TensorMap state;
-      // The gains in f64, where they are not the model's f32 ones.
+      // The gains in f64: 1/sqrt(l) instead of its f32 rounding.
       ours.to(DType::f64), paper.to(DType::f64);
       for (const auto& [name, t] : paper.state_dict()) state.add(name, randn(t.shape(), {DType::f64}) * 0.4 + 0.1);
       paper.load_state_dict(state);
@@ -65,7 +65,7 @@ TEST_CASE("where the gains begin, the model is LayerNorm Scaling's with the fixe
       }
       const Tensor ids = randint(0, kVocab, {3, kContext}), targets = randint(0, kVocab, {3, kContext});
       const Tensor expected = paper(ids), logits = ours(ids);
-      // Some 60 sums of at most 8 terms in turn; norms of a few zero-mean numbers enlarge rounding, by 100 at most.
+      // About 60 consecutive sums of at most 8 terms; norms of a few zero-mean numbers enlarge rounding by at most 100.
       const double bound = 60 * std::sqrt(8) * 100 * 0x1p-52;
       check_close(logits, expected, bound);
       backward(cross_entropy(expected, targets)), backward(cross_entropy(logits, targets));

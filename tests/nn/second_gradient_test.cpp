@@ -1,6 +1,6 @@
-// Second derivatives of whole models: products of the Hessian with a vector against finite differences of gradients, in
-// f64. The gradients that are differenced are computed without create_graph, so by the kernels and not by the
-// compositions that give the second derivatives.
+// Second derivatives of whole models, f64: Hessian-vector products compared with finite differences of gradients. These
+// gradients are computed without create_graph, so by the fused kernels and not by the compositions that yield the
+// second derivatives.
 #include <cmath>
 
 #include "autograd/engine.h"
@@ -35,9 +35,9 @@ Values joined(const std::vector<Tensor>& tensors) {
   return all;
 }
 
-// Hessian of loss() by the leaves, times a random vector v, against (8 (g(h) - g(-h)) - (g(2h) - g(-2h))) / 12h of
-// gradients g(t) at leaves + t v (Abramowitz & Stegun 25.3.6). Its errors are h^4 / 30 times a fifth derivative and
-// eps/h times g.
+// Hessian of loss() with respect to the leaves, times a random vector v, compared with (8 (g(h) - g(-h)) - (g(2h) -
+// g(-2h))) / 12h, where g(t) is the gradient at leaves + t v (Abramowitz & Stegun 25.3.6). Its errors are h^4 / 30
+// times a fifth derivative, and eps/h times g.
 template <class Loss> void check_hessian(const std::vector<Tensor>& leaves, const Loss& loss) {
   manual_seed(9);
   std::vector<Tensor> v, start;
@@ -63,13 +63,13 @@ template <class Loss> void check_hessian(const std::vector<Tensor>& leaves, cons
     other = std::max(other, std::abs(g[i] - plain[i]));
   }
   CHECK(largest > 1e-3);
-  CHECK(error <= 1e-7 * largest);  // at most 5e-9 is measured, and 4^4 times that for 4 h
+  CHECK(error <= 1e-7 * largest);  // measured: at most 5e-9, and 4^4 times that with 4 h
   CHECK(other <= 1e-12 * slope);
 }
 
 const TransformerOptions kTiny{.width = 6, .depth = 2, .heads = 2, .mlp_width = 5, .affine = true};
 
-// Rows through a recurrent layer, and logits of every step.
+// ids through an embedding and a recurrent layer; logits for every step.
 template <class Layer> struct LanguageModel : Module {
   Embedding& table = add("table", Embedding(5, 3));
   Layer& layer;
@@ -150,8 +150,8 @@ TEST_CASE("second gradients: a model that computes in bf16 is refused with the o
 
 TEST_CASE(
     "second gradients: fused ops in bf16 are refused with the same sentence on CPUs that compute them by other ops") {
-  // ISONORM_ISA chooses a CPU without products of bf16 (tests/CMakeLists.txt); such a CPU computes few rows of an MLP,
-  // and all attention, in f32.
+  // ISONORM_ISA selects a CPU without bf16 products (tests/CMakeLists.txt). Such a CPU computes attention, and an MLP
+  // of few rows, in f32.
   const auto refusal = [](const Tensor& x, const Tensor& y) {
     return test::thrown([&] { grad(std::vector<Tensor>{sum(y)}, std::vector<Tensor>{x}, {}, {.create_graph = true}); });
   };

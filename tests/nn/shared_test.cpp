@@ -1,4 +1,4 @@
-// nn::shared(): one part in two models.
+// nn::shared(): one module as a part of two models.
 #include "autograd/engine.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
@@ -36,7 +36,7 @@ TEST_CASE("shared: two models train one part, which an optimizer of both has onc
   all.insert(all.end(), of_critic.begin(), of_critic.end());
   optim::Sgd sgd(all, {.lr = 1});
   CHECK(sgd.parameters().size() == 6);
-  // d (sum of actor + sum of critic) / d trunk.bias_j = the sums of both heads' columns j, for one row.
+  // For one row, d (sum of actor + sum of critic) / d trunk.bias_j is the sum of column j over both heads.
   const Tensor x = ones({1, 2});
   const std::vector<double> before = trunk.bias.to_vector<double>();
   const auto a = of_actor[2].to_vector<double>(), c = of_critic[2].to_vector<double>();
@@ -74,7 +74,7 @@ TEST_CASE("shared: buffers, dtype, frozen tensors and children are the other's")
   for (size_t i = 0; i < 6; ++i) CHECK(same(a[i].tensor, b[i].tensor));
   CHECK_FALSE(requires_grad(b[0].tensor));
   trunk.train();
-  trunk(ones({4, 2}, {DType::f64}));  // running statistics move for both
+  trunk(ones({4, 2}, {DType::f64}));  // updates the running statistics for both models
   CHECK(twin.state_dict().at("1.running_mean").to_vector<double>() ==
         trunk.state_dict().at("1.running_mean").to_vector<double>());
 }

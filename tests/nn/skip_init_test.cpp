@@ -1,4 +1,4 @@
-// SkipInit: layers that are made to be loaded draw no initial values.
+// SkipInit: layers that will be loaded draw no initial values.
 #include "nn/skip_init.h"
 
 #include <stdexcept>
@@ -32,14 +32,14 @@ bool same(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.shape() == b.shape() && a.to_vector<double>() == b.to_vector<double>();
 }
 
-// A module of a user's: its constructor draws.
+// A user's module whose constructor draws random numbers.
 struct Masked : Module {
   Linear& map = add("map", Linear(3, 2));
   Tensor& mask = add_buffer("mask", rand({3}));
   Tensor forward(const Tensor& x) override { return map(x * mask); }
 };
 
-// Calls f() with a generator in a state of its own. Returns whether f() left it there.
+// Calls f() with the default generator in a known state. Returns true if f() does not change it.
 template <class F> bool draws_nothing(const F& f) {
   const Generator state{11, 7};
   const DrawsFrom draws(state);
@@ -47,7 +47,7 @@ template <class F> bool draws_nothing(const F& f) {
   return default_generator() == state;
 }
 
-// A model's state is `expected`, bit by bit.
+// Checks that the model's state equals `expected` bit by bit.
 void check_state(const Module& model, const TensorMap& expected) {
   const TensorMap state = model.state_dict();
   CHECK(state.size() == expected.size());
@@ -57,7 +57,7 @@ void check_state(const Module& model, const TensorMap& expected) {
   }
 }
 
-// Makes a model with `make` under SkipInit and loads one that was made without.
+// Makes a model with `make` under SkipInit, and loads the state of a model made without SkipInit.
 template <class Make> void check_loaded(const char* what, const Make& make) {
   INFO(what);
   manual_seed(2);
@@ -145,7 +145,7 @@ TEST_CASE("SkipInit ends with its scope, is of its thread and can be switched of
     CHECK_FALSE(all_nan(Linear(2, 2).weight()));
   }
   CHECK(all_nan(Linear(2, 2).weight()));
-  CHECK_FALSE(std::isnan(streams::haar_rotation(4, 1).sum().item()));  // a rotation is no initial value
+  CHECK_FALSE(std::isnan(streams::haar_rotation(4, 1).sum().item()));  // a rotation is not an initial value
 }
 
 TEST_CASE("clone() and shared() leave the default generator where it is, also if a constructor draws") {

@@ -1,5 +1,5 @@
-// load_state_dict() says how tensors that do not fit are made to: names with a prefix, PyTorch's names and layouts. A
-// convolution of PyTorch whose shape fits both layouts is refused.
+// load_state_dict() says how to convert tensors that do not fit: names with a prefix, PyTorch's names and layouts. A
+// PyTorch convolution whose shape fits both layouts is refused.
 #include "autograd/methods.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/random.h"
@@ -25,7 +25,8 @@ struct Mlp : nn::Module {
   nn::BatchNorm& bn = add("bn", nn::BatchNorm(3));
 };
 
-// 3 channels and a window of 3 x 3: PyTorch's [out, in, height, width] and [out, height, width, in] are one shape.
+// With 3 channels and a 3 x 3 window, PyTorch's [out, in, height, width] and [out, height, width, in] have the same
+// shape.
 struct Picture : nn::Module {
   nn::Conv2d& conv = add("conv", nn::Conv2d(3, 4, 3));
 };
@@ -53,12 +54,12 @@ TEST_CASE("load_state_dict: names with a prefix are answered with the call that 
   CHECK_THAT(thrown([&] { other.load_state_dict(parallel, {.strict = false}); }),
              Contains("none of the 6 tensors has a name of this module: module.fc.weight is the first, here fc.weight; "
                       "their names begin with 'module.'"));
-  // DataParallel's file of PyTorch needs both calls, in this order.
+  // A state dict of PyTorch's DataParallel needs both calls, in this order.
   const TensorMap torch = prefixed(nn::to_torch(net), "module.");
   CHECK_THAT(thrown([&] { other.load_state_dict(torch); }),
              Contains(text("removes; ", kFromTorch)) && Contains("tensors.below(\"module.\")"));
   other.load_state_dict(nn::from_torch(other, torch.below("module.")));
-  // No prefix: the module of the file is another.
+  // No common prefix: the file belongs to another module.
   TensorMap wrong;
   wrong.add("head.kernel", ones({2}));
   CHECK_THAT(thrown([&] { other.load_state_dict(wrong); }), Contains("do not fit this module:\n"));
@@ -89,7 +90,7 @@ TEST_CASE("load_state_dict: a convolution of a PyTorch file is refused if its sh
   other.load_state_dict(nn::from_torch(other, load_state(f / "torch")));
   CHECK(equal(other.conv.weight, net.conv.weight));
 
-  // A file of this library has no mark, and other layers have one layout.
+  // This library's files carry no mark, and other layers have only one layout.
   save_safetensors(f / "own", net.state_dict());
   Metadata metadata;
   CHECK_FALSE(load_safetensors(f / "own", &metadata).is_torch());

@@ -1,4 +1,4 @@
-// State: parts of it, copies of it, and a child that another one replaces.
+// State dicts: parts, copies, and replaced children.
 #include "streams/transformer.h"
 
 #include "nn/activation.h"
@@ -71,7 +71,7 @@ TEST_CASE("state: a part of another shape or dtype, or of which no name fits, ch
 TEST_CASE("state: tensors of another shape are left out where that is asked for, and named") {
   Net net;
   const TensorMap before = clone(net.state_dict());
-  TensorMap five;  // of a head for five classes
+  TensorMap five;  // for a head with five classes
   five.add("body.weight", full({3, 4}, 7));
   five.add("body.bias", full({3}, 6));
   five.add("head.weight", full({5, 3}, 7));
@@ -123,7 +123,7 @@ TEST_CASE("state: a head is replaced in place, references to it go on") {
   CHECK(names(net) == Names{"body.weight", "body.bias", "head.weight", "head.bias"});
 
   const Tensor x = randn({2, 4}, {DType::f64});
-  const Tensor y = net(x);  // a scope: the new child belongs to the tree
+  const Tensor y = net(x);  // opens a scope, so the new child must belong to the tree
   const Tensor hidden = relu(matmul(x, transpose(net.body.weight, 0, 1)) + net.body.bias);
   check_close(y, matmul(hidden, transpose(head.weight, 0, 1)) + head.bias, 1e-14);
 

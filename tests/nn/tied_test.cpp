@@ -1,4 +1,4 @@
-// Weight tying: a tensor that has several names in a module.
+// Weight tying: a tensor with several names in a module.
 #include "nn/gpt.h"
 #include "nn/group_norm.h"
 #include "optim/sgd.h"

@@ -1,4 +1,4 @@
-// Plain layers against PyTorch's: outputs, and gradients of inputs and parameters (tests/fixtures/torch_modules.py).
+// Layers compared with PyTorch's: outputs, and gradients of inputs and parameters (tests/fixtures/torch_modules.py).
 #include "io/safetensors.h"
 #include "nn/attention.h"
 #include "nn/feed_forward.h"
@@ -16,17 +16,17 @@ namespace {
 
 constexpr int64_t kWidth = 6, kEncoded = 5, kHidden = 7, kHeads = 2;
 
-// What a layer does in turn: sums of products, and rows that are normalised or activated. The longest sum has 12 terms
-// (proj of 4 heads of 3 entries, or 2 of 6). The gradient goes back through as many steps.
+// Number of consecutive steps in a layer: sums of products, normalized rows, activations. The longest sum has 12 terms
+// (proj of 4 heads of 3 entries, or 2 of 6). The gradient passes as many steps.
 constexpr int kMap = 1, kNorm = 1;
 constexpr int kMlp = 3;        // fc1, activation, fc2
-constexpr int kAttention = 5;  // maps of the rows, scores, softmax, sums of values, proj
+constexpr int kAttention = 5;  // qkv, scores, softmax, weighted sums of values, proj
 constexpr int kBlock = kNorm + kAttention + kNorm + kMlp;
 constexpr int kDecoderBlock = kBlock + kNorm + kAttention;
 
 double tolerance_of(int steps) { return 2 * steps * test::tolerance::composite.constant * std::sqrt(12.0) * 0x1p-52; }
 
-// Runs forward(inputs) of the case with its weights in `layer`.
+// Loads the case's weights into `layer` and runs forward(inputs).
 template <class Forward> void check_case(const std::string& name, nn::Module& layer, int steps, Forward&& forward) {
   INFO(name);
   const TensorMap all = nn::below(load_safetensors("tests/fixtures/modules.safetensors"), name + "/"),
@@ -49,7 +49,7 @@ template <class Forward> void check_case(const std::string& name, nn::Module& la
   }
 }
 
-// Of a layer that is called with `x` alone.
+// For a layer whose only input is `x`.
 template <class Layer> void check_layer(const std::string& name, Layer layer, int steps) {
   check_case(name, layer, steps, [&](const TensorMap& in) { return layer(in.at("x")); });
 }
@@ -60,7 +60,7 @@ nn::TransformerOptions transformer(const nn::Arrangement& connection, nn::Activa
   return t.complete();
 }
 
-// nn.TransformerEncoder: blocks and the norm behind them.
+// nn.TransformerEncoder: blocks and the final norm.
 struct Encoder : nn::Module {
   nn::TransformerStack& layers;
   nn::Connection& norm;

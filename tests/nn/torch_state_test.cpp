@@ -1,4 +1,4 @@
-// State dicts of PyTorch in a user's modules: from_torch() and to_torch() (tests/fixtures/torch_state.py).
+// PyTorch state dicts in a user's modules: from_torch() and to_torch() (tests/fixtures/torch_state.py).
 #include "nn/torch_state.h"
 
 #include "autograd/methods.h"
@@ -51,7 +51,7 @@ struct Layers : nn::Module {
   Tensor forward(const Tensor& x) override { return encoder(x); }
 };
 
-// The nets compute sums of up to 27 products of numbers near 1, a few in turn.
+// The nets compute a few consecutive sums of up to 27 products of numbers near 1.
 constexpr double kTolerance = 1e-13;
 
 template <class Net> void check_net(const std::string& name) {

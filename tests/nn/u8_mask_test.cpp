@@ -1,4 +1,4 @@
-// A mask of u8, as comparisons give it, in a recurrent layer.
+// A u8 mask, the result of a comparison, in a recurrent layer.
 #include "autograd/ops/arrange.h"
 #include "nn/recurrent/recurrent.h"
 #include "tests/support/catch.h"

@@ -1,4 +1,4 @@
-// Weight normalization against its formula.
+// Weight normalization compared with its formula.
 #include "nn/weight_norm.h"
 
 #include <cmath>
@@ -20,7 +20,8 @@ TEST_CASE("weight_norm in bf16 is rounded once") {
     for (size_t i = 0; i < width; ++i) squares += in[row * width + i] * in[row * width + i];
     for (size_t i = row * width; i < (row + 1) * width; ++i) {
       const long double exact = in[i] * (scale[row] / std::sqrt(squares));
-      // The nearest, or next to a tie what f32 makes of it: a sum of 42 squares, a root, a quotient and a product.
+      // The nearest bf16 number or, close to a tie, the one that f32 rounding selects: a sum of 42 squares, a root, a
+      // quotient and a product.
       const long double off = std::abs(out[i] - exact), nearest = std::abs(test::nearest_bf16(exact) - exact);
       CHECK(off <= nearest + 8 * std::abs(exact) * 0x1p-24);
     }

@@ -1,5 +1,5 @@
-// All rows, or with ISONORM_OP_ROWS=GROUP in the environment those of one group: on a GPU an error stays until the
-// process ends, so `scripts/gpu truth` runs each group in a process of its own.
+// All rows, or the rows of one group if the environment has ISONORM_OP_ROWS=GROUP. On a GPU an error persists until the
+// process ends, so `scripts/gpu truth` runs each group in its own process.
 #include <cstdlib>
 #include <string_view>
 
@@ -56,7 +56,7 @@ std::vector<OpCase> all_rows() {
   return rows;
 }
 
-// What a fused op computes while UseReference lives: the doing of other ops.
+// The result of a fused op with UseReference: it is then composed of other ops.
 Tensors composition(const OpCase& op, const Sample& s, const Tensors& x) {
   const UseReference guard;
   const Tensors y = s.run(x);
@@ -65,7 +65,8 @@ Tensors composition(const OpCase& op, const Sample& s, const Tensors& x) {
   return y;
 }
 
-// A fused op's samples against its composition: not the large ones on an emulated device, where they take minutes.
+// A fused op's samples compared with its composition. Without the large samples on an emulated device, where they take
+// minutes.
 FusedCase fused_of(const OpCase& op) {
   FusedCase f{.name = op.name, .parameters = op.parameters};
   for (const Sample& s : op.samples)

@@ -1,4 +1,4 @@
-// Rows of the ops that cut, join, pad and mask.
+// Rows of ops that cut, join, pad and mask.
 #include <algorithm>
 
 #include "autograd/ops/shape.h"

@@ -24,7 +24,7 @@ AttentionOptions options_of(const Setting& s, const Tensor& q) {
   return o;
 }
 
-// One query after the other: scores, softmax, weighted sum of the values, 0 where all is hidden. `mask` may be null.
+// Query by query: scores, softmax, weighted sum of the values; 0 if all keys are masked. `mask` may be null.
 Array attend(const Array& q, const Array& k, const Array& v, const Setting& s, const Array* mask) {
   const int64_t size = q.shape[3], keys = k.shape[2], out = v.shape[3];
   const double scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(size));
@@ -60,13 +60,13 @@ constexpr Size kSizes[] = {{1, 1, 1, 1, 1, 1},   {1, 1, 1, 1, 4, 4},  {1, 1, 2, 
                            {1, 2, 17, 17, 2, 2}, {1, 1, 3, 33, 4, 4}, {2, 0, 2, 2, 2, 2}, {0, 2, 2, 2, 2, 2},
                            {1, 2, 0, 3, 4, 4},   {1, 2, 3, 0, 4, 4}};
 
-// Additive masks: one for all heads with hidden keys (never the first), one per query, and a bias per head.
+// Additive masks: shared by all heads with some keys masked (never the first), one mask per query, and a bias per head.
 Array hidden_keys(Draw& draw, const Dims& shape) {
   return tabulate(shape,
                   [&](const Dims& i) { return i[shape.rank - 1] > 0 && draw.integer(3) == 0 ? -HUGE_VAL : 0.0; });
 }
 
-// Every second query sees nothing.
+// Every second query sees no key.
 Array hidden_queries(int64_t queries) {
   return tabulate({1, 1, queries, 1}, [](const Dims& i) { return i[2] % 2 == 0 ? -HUGE_VAL : 0.0; });
 }
@@ -123,7 +123,7 @@ OpCase attention_row() {
   }
   add("full", inputs_of(op.draw, {2, 4, 150, 150, 16, 16}), {}).large = true;
   add("causal", inputs_of(op.draw, {2, 4, 150, 150, 16, 16}), {.causal = true}).large = true;
-  add("causal", inputs_of(op.draw, {1, 1, 300, 300, 24, 24}), {.causal = true}).large = true;  // in parts
+  add("causal", inputs_of(op.draw, {1, 1, 300, 300, 24, 24}), {.causal = true}).large = true;  // computed in parts
   const auto refuse = [&](std::vector<std::string> words, const Dims& q, const Dims& k, const Dims& v,
                           DType dtype = DType::f32, const Tensor& mask = {}) {
     op.refuse(std::move(words),
@@ -139,7 +139,7 @@ OpCase attention_row() {
   return op;
 }
 
-// Heads of a packed projection, from column `first` heads on; `share` following ones are the same.
+// The heads of a packed projection from column `first` heads on; each serves `share` consecutive query heads.
 Array heads_of(const Array& qkv, int64_t heads, int64_t size, int64_t first, int64_t share) {
   return moved(qkv, {qkv.shape[0], heads, qkv.shape[1], size}, [=](const Dims& i) {
     return Dims{i[0], i[2], (first + i[1] / share) * size + i[3]};
@@ -151,7 +151,7 @@ OpCase packed_row() {
       "Fused", "packed_attention", "(qkv, int64_t heads, const AttentionOptions& options = {}, int64_t kv_heads = 0)",
       "attention on [batch, time, 3 heads size] to [batch, time, heads size]", {16, Scale::terms, true, true});
   op.checks = 100;
-  // `kv` heads of keys and values, or as many as of queries.
+  // `kv` key/value heads; 0: as many as query heads.
   const auto add = [&](int64_t batch, int64_t time, int64_t heads, int64_t size, const std::string& label,
                        const Setting& setting, int64_t kv = 0) -> Sample& {
     const int64_t own = kv ? kv : heads, share = heads / own;

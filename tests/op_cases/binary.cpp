@@ -1,5 +1,4 @@
-// Rows of the pointwise ops of two tensors, and of the choice between two. An op of ops::Binary without an oracle()
-// does not compile.
+// Rows of pointwise ops of two tensors, and of where(). An op of ops::Binary without an oracle() does not compile.
 #include <cmath>
 #include <functional>
 
@@ -45,7 +44,7 @@ Oracle oracle(ops::Maximum) {
       isonorm::maximum, [](double a, double b) { return a < b ? b : a; }, "larger");
 }
 
-Oracle oracle(ops::Remainder) {  // in the samples of its gradient a is between -b and 0
+Oracle oracle(ops::Remainder) {  // in the samples with gradients a lies between -b and 0
   return {isonorm::remainder,
           [](double a, double b) { return a - b * std::floor(a / b); },
           "a - b floor(a/b), of b's sign; of integers by 0 it is 0",
@@ -55,10 +54,10 @@ Oracle oracle(ops::Remainder) {  // in the samples of its gradient a is between 
           3};
 }
 
-// Integers, and integers beside floating tensors. Quotients are f32.
+// Integers, and integers combined with floating-point tensors. Quotients are f32.
 template <class Op> void add_integers(OpCase& op, const Oracle& o) {
   constexpr bool quotient = std::is_same_v<Op, ops::Div>, remainder = std::is_same_v<Op, ops::Remainder>;
-  constexpr bool stays = !quotient && !std::is_same_v<Op, ops::Add> && !std::is_same_v<Op, ops::Sub>;  // u8
+  constexpr bool stays = !quotient && !std::is_same_v<Op, ops::Add> && !std::is_same_v<Op, ops::Sub>;  // u8 stays u8
   const auto add = [&](const char* label, const Arrays& x, Kind kind) -> Sample& {
     Sample& s = op.add(label, x, o.call, [=](const Array& a, const Array& b) {
       const auto at = [&](const Dims& i) {

@@ -38,7 +38,7 @@ OpCase row(std::string name, std::string parameters, const Oracle& o) {
   return op;
 }
 
-// Small whole numbers, so that all three outcomes occur.
+// Small integers, so that less, equal and greater all occur.
 Array whole(Draw& draw, const Dims& shape, Kind kind) {
   Array x = draw.index(shape, 3);
   x.kind = kind;
@@ -142,7 +142,7 @@ OpCase where_row() {
   return op;
 }
 
-// where() with a number before or behind the tensor.
+// where() with a number before or after the tensor.
 OpCase where_number_row(bool behind) {
   OpCase op =
       row_of("Comparisons and choice", "where", behind ? "(condition, a, Scalar b)" : "(condition, Scalar a, b)",

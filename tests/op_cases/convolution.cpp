@@ -1,4 +1,4 @@
-// Rows of convolution of sequences and of transposed convolution; tests/op_cases/image.cpp has conv2d.
+// Rows of 1-d convolution and of transposed convolution; conv2d is in tests/op_cases/image.cpp.
 #include <cmath>
 
 #include "autograd/ops/conv.h"
@@ -39,10 +39,10 @@ OpCase conv1d_case() {
       {{2, 5, 3}, 4, 3},
       {{1, 4, 2}, 3, 4},
       {{2, 6, 2}, 2, 3, {.padding = 1}},
-      {{1, 7, 3}, 2, 2, {.stride = 3}},  // steps between windows
+      {{1, 7, 3}, 2, 2, {.stride = 3}},  // gaps between windows
       {{1, 9, 4}, 6, 3, {.stride = 2, .padding = 2, .dilation = 2, .groups = 2}},
       {{2, 8, 3}, 3, 3, {.dilation = 3, .groups = 3}},
-      {{1, 2, 2}, 2, 3, {.padding = 3}},  // windows that see padding alone
+      {{1, 2, 2}, 2, 3, {.padding = 3}},  // windows that see only padding
       {{1, 11, 17}, 9, 5, {.padding = 2}},
       {{0, 4, 2}, 3, 2},
       {{2, 4, 0}, 3, 2},
@@ -131,7 +131,7 @@ OpCase conv_transpose2d_case() {
       {{2, 3, 2, 2}, 3, 3, {.stride = 2, .padding = 1, .output_padding = 1}},
       {{1, 3, 4, 2}, 1, 4, {.stride = 2, .padding = 1}},
       {{1, 4, 3, 3}, 2, {3, 2}, {.stride = {1, 3}, .padding = {2, 0}, .output_padding = {0, 2}}},
-      {{2, 3, 3, 4}, 2, 1, {.stride = 2}},  // pixels between the windows have the bias alone
+      {{2, 3, 3, 4}, 2, 1, {.stride = 2}},  // pixels between the windows hold only the bias
       {{2, 2, 3, 2}, 2, 2, {.stride = 3, .output_padding = 2}},
       {{2, 4, 4, 4}, 6, 3, {.padding = 1, .groups = 2}},
       {{1, 3, 3, 6}, 3, 3, {.stride = 2, .padding = 1, .output_padding = 1, .groups = 3}},
@@ -141,8 +141,8 @@ OpCase conv_transpose2d_case() {
       {{1, 2, 2, 2},
        1,
        2,
-       {.stride = 2, .padding = 1, .output_padding = 2, .dilation = 3}},  // 2 is not below the stride
-      {{1, 4, 4, 3}, 2, 2, {.padding = 2}},                               // more than the window has
+       {.stride = 2, .padding = 1, .output_padding = 2, .dilation = 3}},  // output padding not below the stride
+      {{1, 4, 4, 3}, 2, 2, {.padding = 2}},                               // padding as large as the window
       {{1, 3, 4, 17}, 9, 3, {.padding = 1}},
       {{1, 2, 3, 9}, 17, 3, {.stride = 2, .padding = 1}},
       {{0, 3, 3, 2}, 2, 3, {.stride = 2}},

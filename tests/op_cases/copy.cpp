@@ -1,4 +1,4 @@
-// Rows of copies. That to another device goes there and back, from the device of the tests by way of the CPU.
+// Rows of copies. The copy to another device goes from the tests' device to the CPU and back.
 #include "autograd/ops/copy.h"
 
 #include "tests/op_cases/groups.h"

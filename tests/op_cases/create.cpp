@@ -1,4 +1,4 @@
-// Rows of the functions that make tensors of given values.
+// Rows of functions that make tensors with given values.
 #include "autograd/ops/create.h"
 
 #include <cmath>
@@ -35,7 +35,7 @@ OpCase filled_row(std::string name, std::string parameters, std::string formula,
   return op;
 }
 
-// An integer dtype takes what it holds.
+// An integer dtype accepts only values that it can represent.
 OpCase refusing_bytes(OpCase op, std::function<Tensor()> call) {
   op.refuses = true;
   op.refuse({"300", "u8"}, std::move(call));
@@ -53,7 +53,7 @@ OpCase like_row(std::string name, std::string parameters, std::string formula, d
   return op;
 }
 
-// Value i of `count`, rounded to the dtype as double code does it.
+// `count` values, rounded to the dtype as double code would.
 Array sequence(int64_t count, DType dtype, const std::function<double(int64_t)>& value) {
   return of(
       tabulate({count}, [&](const Dims& i) { return is_floating(dtype) ? value(i[0]) : std::trunc(value(i[0])); }),

@@ -16,7 +16,7 @@ OpCase cdist_row() {
         "", {op.draw.normal(a), op.draw.normal(b)}, [](const Tensor& x, const Tensor& y) { return cdist(x, y); },
         [=](const Array& x, const Array& y) {
           return tabulate(result, [&](const Dims& i) {
-            // The row of an operand, whose leading dimensions may be missing or 1.
+            // The row of an operand whose leading dimensions may be missing or 1.
             const auto entry = [&](const Array& from, int64_t row, int64_t k) {
               Dims at;
               for (int d = 0; d < from.shape.rank - 2; ++d) {
@@ -78,7 +78,7 @@ OpCase cosine_row() {
   for (const Dims& shape :
        {Dims{3, 4}, {2, 3, 5}, {7, 33}, {0, 3}, {2, 2}, {4, 3}, {3, 2, 4}, {5, 6}, {2, 3, 2}, {6, 2}, {4, 4}})
     for (int dim : {1, -2}) add(op.draw.normal(shape), op.draw.normal(shape), dim, 1e-8);
-  add(op.draw.normal({2, 4}), op.draw.normal({2, 4}), 1, 100);  // eps is above the lengths
+  add(op.draw.normal({2, 4}), op.draw.normal({2, 4}), 1, 100);  // eps is larger than the lengths
   add(op.draw.normal({300, 40}), op.draw.normal({300, 40}), 1, 1e-8).large = true;
   op.refuse({"f32", "f64"}, [] { cosine_similarity(reals({2, 3}), reals({2, 3}, DType::f64)); });
   op.refuse({"i64"}, [] { cosine_similarity(integers({2, 3}), integers({2, 3})); });

@@ -1,4 +1,4 @@
-// The row of einsum: the reference goes over every value of every letter.
+// The row of einsum. The reference loops over all values of all letters.
 #include "autograd/ops/einsum.h"
 
 #include <map>
@@ -8,7 +8,7 @@
 namespace isonorm::test {
 namespace {
 
-// What the formulas below are made of: a size for each letter.
+// The letters of the formulas below, with their sizes.
 const std::map<char, int64_t> kSizes = {{'a', 2}, {'b', 3}, {'c', 4}, {'d', 2}, {'e', 5}, {'i', 3},
                                         {'j', 4}, {'k', 5}, {'Z', 2}, {'o', 1}, {'n', 0}};
 
@@ -76,8 +76,8 @@ std::vector<OpCase> einsum_cases() {
     s.length = 120;
     return s;
   };
-  // One operand: as it is, turned, summed. Two: products, batches, what one alone has and is summed, elementwise,
-  // inner, outer. Three and more.
+  // One operand: unchanged, transposed, summed. Two operands: products, batches, sums over letters of one operand,
+  // elementwise, inner, outer. Three and more operands.
   const std::vector<std::string> one = {"ij->ij", "ij->ji", "ijk->kij", "ij->", "ij->j", "ijk->ki", "->", "noi->i"},
                                  two = {"ij,jk->ik",    "ij,jk->ki",   "ji,jk->ik",     "ij,kj->ik",
                                         "bij,bjk->bik", "bij,jk->bik", "ij,bjk->bik",   "aibj,cjbk->abcik",
@@ -90,7 +90,7 @@ std::vector<OpCase> einsum_cases() {
   for (const auto& formulas : {one, two, more})
     for (const std::string& f : formulas) add(f, f.substr(f.find("->") + 2));
   add("abij, abjk -> abik", "abik");
-  // No "->": the letters that are there once, in their order.
+  // Without "->" the result has the letters that occur once, in alphabetical order.
   const std::vector<std::pair<std::string, std::string>> implied = {
       {"ji", "ij"}, {"Zab", "Zab"}, {"ij,jk", "ik"}, {"i,i", ""}, {",", ""}, {"n,n", ""}, {"i,i,i", ""}};
   for (const auto& [formula, result] : implied) add(formula, result);

@@ -1,4 +1,4 @@
-// Rows of the norms over places: group norm, and batch norm.
+// Rows of norms over positions: group norm and batch norm.
 #include "autograd/fused/group_norm.h"
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 namespace isonorm::test {
 namespace {
 
-// x [batch, ..., channels] as batch x places x channels numbers, in sets that are normed together.
+// x [batch, ..., channels] as batch x positions x channels, divided into sets that are normalized together.
 struct Sets {
   int64_t batch, places, channels;
-  int64_t groups = 0;  // of channels of one example; 0: a set is a channel of the batch
+  int64_t groups = 0;  // groups of channels within an example; 0: each channel over the batch is a set
 
   explicit Sets(const Dims& shape, int64_t groups = 0)
       : batch(shape[0]), places(1), channels(shape[shape.rank - 1]), groups(groups) {
@@ -22,7 +22,7 @@ struct Sets {
   size_t set(int64_t n, int64_t c) const {
     return static_cast<size_t>(groups ? n * groups + c * groups / channels : c);
   }
-  // f(set, place, channel, entry) for all of them.
+  // Calls f(set, position, channel, entry) for all entries.
   template <class F> void each(F f) const {
     size_t i = 0;
     for (int64_t n = 0; n < batch; ++n)
@@ -31,7 +31,7 @@ struct Sets {
   }
 };
 
-// The mean of a set that is taken away and the root that the rest is divided by.
+// The mean that is subtracted from a set, and the mean square whose root divides it.
 struct Statistic {
   long double mean = 0, square = 0;
   long double root(const GroupNormOptions& o) const {
@@ -39,7 +39,7 @@ struct Statistic {
   }
 };
 
-// A pass for the means and one for the squares.
+// One pass for the means, one for the mean squares.
 std::vector<Statistic> statistics_of(const Array& x, const Sets& s, const GroupNormOptions& o) {
   const int64_t taken = taken_entries(o.p, s.places);
   std::vector<Statistic> all(static_cast<size_t>(s.groups ? s.batch * s.groups : s.channels));
@@ -74,7 +74,7 @@ Arrays draw_inputs(Draw& draw, const Dims& shape, const Affine& a, double mean, 
   return in;
 }
 
-// How large the terms of a gradient are, for the flattest set: gain (1 + |x| / root) / root.
+// Size of the terms of a gradient, for the set with the smallest spread: gain (1 + |x| / root) / root.
 double steepness(const Array& x, const Sets& sets, const GroupNormOptions& o) {
   double largest = 0, worst = 0;
   for (const double v : x.v) largest = std::max(largest, std::abs(v));
@@ -91,7 +91,7 @@ std::string label_of(int64_t groups, const GroupNormOptions& o, const Affine& a)
               o.p == 1 ? "" : text(" p ", o.p), a.label);
 }
 
-// run(x, gain, bias) norms the sets.
+// run(x, gain, bias) is the norm under test.
 template <class Run>
 Sample& add_normed(OpCase& op, const std::string& label, const Arrays& in, const Affine& affine, const Sets& sets,
                    const GroupNormOptions& o, Run run) {
@@ -128,7 +128,7 @@ OpCase group_row() {
   for (const auto& [shape, groups] : shapes)
     for (const GroupNormOptions& o : kinds)
       for (const Affine& affine : kAffine)
-        add(shape, groups, affine, o).composed = o.p == 1 || !is_empty(shape);  // it takes a share of no places
+        add(shape, groups, affine, o).composed = o.p == 1 || !is_empty(shape);  // else a share of no positions
   for (const GroupNormOptions& o : {GroupNormOptions{}, GroupNormOptions{.kind = NormKind::rms}})
     for (const auto& [mean, deviation] : {std::pair{3.0, 1.0}, {1e4, 1.0}, {0.0, 1e-2}})
       add({2, 4, 5, 6}, 3, kAffine[2], o, mean, deviation).composed = false;
@@ -165,7 +165,7 @@ OpCase batch_row() {
                             Dims{2, 1, 1, 9}, Dims{0, 3}, Dims{2, 0, 4}})
     for (const double eps : {0.1, 0.3})
       for (const Affine& affine : kAffine)
-        if (Sample& s = add(shape, affine, eps); shape[0] == 1)  // a single number: terms of c / sqrt(eps) cancel
+        if (Sample& s = add(shape, affine, eps); shape[0] == 1)  // a single number: terms c / sqrt(eps) cancel
           s.composed = false, s.absolute = 1e-14;
   for (const double mean : {3.0, 1e4}) add({7, 3, 6}, kAffine[2], 1e-5, mean).composed = false;
   add({37, 8, 9, 24}, kAffine[2], 1e-5).large = true;

@@ -1,4 +1,4 @@
-// The files of rows: one function each, called by all.cpp in the order of docs/ops.md.
+// The files of rows: one function per file. all.cpp calls them in the order of docs/ops.md.
 #pragma once
 
 #include "tests/support/op_case.h"
@@ -36,7 +36,7 @@ std::vector<OpCase> linear_cross_entropy_cases();
 
 FusedCase add_norm_fused_case();
 
-// A row without samples; `parameters` stand behind the name in its signature.
+// A row without samples. Its signature is the name and `parameters`.
 inline OpCase row_of(std::string group, std::string name, const std::string& parameters, std::string formula,
                      Tolerance tolerance = tolerance::exact) {
   return {.name = name,
@@ -74,7 +74,7 @@ inline Array reshaped(Array x, const Dims& shape) {
   x.shape = shape;
   return x;
 }
-// The array whose entry at i is that of x at source(i).
+// The array with entry x[source(i)] at i.
 template <class F> Array moved(const Array& x, const Dims& to, F source) {
   return tabulate(
       to, [&](const Dims& i) { return x.at(source(i)); }, x.kind);
@@ -95,7 +95,7 @@ template <class T> std::string label_of(std::string name, const std::vector<T>& 
   return name;
 }
 
-// A sample of one input of normal numbers, and before every sixth one of i64.
+// Adds a sample with one normal input; every sixth time it first adds one with i64 input.
 template <class Run, class Reference>
 Sample& add_moved(OpCase& op, const std::string& label, const Dims& shape, Run run, Reference reference) {
   if (op.samples.size() % 6 == 0) op.add(label + " i64", {op.draw.index(shape, 1000)}, run, reference);
@@ -104,13 +104,13 @@ Sample& add_moved(OpCase& op, const std::string& label, const Dims& shape, Run r
   return s;
 }
 
-// Operands for bad calls.
+// Operands for calls that must be refused.
 inline Tensor reals(const Dims& shape, DType dtype = DType::f32) { return empty(shape, {dtype, test_device()}); }
 inline Tensor integers(const Dims& shape) { return reals(shape, DType::i64); }
 inline Tensor ids(const std::vector<int64_t>& values) {
   return on_test_device(values, {static_cast<int64_t>(values.size())});
 }
-// What functions that make tensors are asked for.
+// Options for functions that make tensors.
 inline TensorOptions options_of(DType dtype) { return {dtype, test_device()}; }
 
 }  // namespace isonorm::test

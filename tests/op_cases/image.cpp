@@ -15,8 +15,8 @@ struct Windows {
   bool ceil = false;
 };
 
-// Counted one after the other: each ends inside the padded image; with ceil the one before it does not reach its end,
-// and it begins before the padding behind the image does.
+// Number of windows, counted one by one. Each window ends inside the padded image. With ceil, a window is added if the
+// one before it does not reach the end and if it begins before the padding after the image.
 int64_t outputs(int64_t size, int64_t window, int64_t stride, int64_t padding, int64_t dilation, bool ceil) {
   const int64_t padded = size + 2 * padding, reach = (window - 1) * dilation + 1;
   int64_t n = 0;
@@ -28,7 +28,7 @@ Dims outputs(const Dims& x, const Windows& w, int64_t channels) {
           outputs(x[2], w.window.width, w.stride.width, w.padding.width, w.dilation.width, w.ceil), channels};
 }
 
-// f(y, x, i, j) for the places of window (oy, ox) that lie inside the image and `more` pixels around it.
+// Calls f(y, x, i, j) for the positions of window (oy, ox) that lie inside the image or within `more` pixels around it.
 template <class F> void for_window(const Dims& x, const Windows& w, int64_t oy, int64_t ox, Size2 more, F f) {
   for (int64_t i = 0; i < w.window.height; ++i)
     for (int64_t j = 0; j < w.window.width; ++j) {
@@ -59,7 +59,7 @@ template <class F> Array pooled(const Array& x, const Windows& w, F of_window) {
     for_window(x.shape, w, at[1], at[2], 0, [&](int64_t y, int64_t z, int64_t, int64_t) {
       inside.push_back(x.at({at[0], y, z, at[3]}));
     });
-    int64_t places = 0;  // with those in the padding
+    int64_t places = 0;  // including positions in the padding
     for_window(x.shape, w, at[1], at[2], w.padding, [&](int64_t, int64_t, int64_t, int64_t) { ++places; });
     return of_window(inside, places);
   });
@@ -114,21 +114,21 @@ OpCase conv_case() {
       {{1, 4, 3, 3}, 3, 2, {.groups = 3}},
       {{1, 4, 4, 2}, 4, {2, 1}, {.groups = 2}},
       {{2, 3, 3, 4}, 4, 1, {.groups = 4}},
-      {{1, 1, 1, 2}, 2, 3, {.padding = 3}},  // windows that see padding alone
+      {{1, 1, 1, 2}, 2, 3, {.padding = 3}},  // windows that see only padding
       {{1, 7, 7, 8}, 5, 5, {.stride = 3, .padding = 2}},
       {{1, 3, 4, 17}, 9, 3, {.padding = 1}},
       {{1, 9, 2, 1}, 3, {7, 2}, {.stride = 4, .padding = {1, 0}}},
       {{1, 7, 6, 2}, 3, 3, {.dilation = 2}},
       {{2, 6, 8, 3}, 2, {3, 2}, {.stride = {1, 2}, .padding = {2, 1}, .dilation = {2, 3}}},
       {{1, 8, 8, 4}, 4, 2, {.stride = 3, .padding = 2, .dilation = 4, .groups = 2}},
-      {{2, 9, 7, 5}, 37, {3, 2}, {.padding = {1, 2}}},  // padding behind what windows need
+      {{2, 9, 7, 5}, 37, {3, 2}, {.padding = {1, 2}}},  // more padding than the windows need
       {{0, 3, 3, 2}, 2, 3},
       {{2, 3, 3, 0}, 2, 2},
       {{2, 3, 3, 2}, 0, 2},
   };
   for (const Case& c : cases)
     for (const bool bias : {true, false}) add(c, bias);
-  add({{2, 13, 15, 35}, 67, 3, {.padding = 1}}, true).large = true;  // no multiple of a block of registers
+  add({{2, 13, 15, 35}, 67, 3, {.padding = 1}}, true).large = true;  // not a multiple of a block of registers
   add({{3, 17, 19, 16}, 24, 3, {.padding = 1}}, true).large = true;
   add({{2, 30, 31, 64}, 8, 3, {.stride = 2, .padding = 1}}, true).large = true;  // several blocks of windows
   add({{2, 21, 20, 32}, 16, 3, {.stride = 2, .padding = 3, .dilation = 3}}, true).large = true;
@@ -157,7 +157,8 @@ OpCase conv_case() {
   return op;
 }
 
-// add(shape, windows, large) for shapes that windows fit; the windows may overlap, leave gaps and reach into the padding.
+// Calls add(shape, windows, large) for shapes that the windows fit. Windows may overlap, leave gaps and reach into the
+// padding.
 template <class F> void for_poolings(F add) {
   const std::vector<std::pair<Dims, Windows>> cases = {
       {{1, 1, 1, 1}, {1, 1, 0}},           {{2, 4, 6, 3}, {2, 2, 0}},
@@ -171,7 +172,7 @@ template <class F> void for_poolings(F add) {
       {{2, 5, 7, 2}, {2, 2, 0, 1, true}},  {{1, 6, 5, 3}, {3, 2, 1, 1, true}},
       {{1, 7, 8, 2}, {3, 3, 1, 2}},        {{2, 7, 6, 2}, {{2, 3}, {3, 2}, 1, {3, 2}, true}},
       {{1, 4, 4, 2}, {2, 3, 1, 1, true}},  {{1, 2, 3, 2}, {3, 2, 0, 1, true}},
-      {{1, 1, 3, 2}, {2, 1, 1, 2}}};  // windows whose places lie around the image
+      {{1, 1, 3, 2}, {2, 1, 1, 2}}};  // windows whose positions all lie outside the image
   for (const auto& [shape, pooling] : cases)
     for (const int64_t more : {0, 3}) {
       Dims x = shape;
@@ -208,7 +209,7 @@ std::vector<OpCase> image_cases() {
     Sample& top = largest.add(
         label_of(w), {draw.distinct(shape)}, [=](const Tensor& x) { return max_pool2d(x, w.window, o); },
         [=](const Array& a) { return pooled(a, w, largest_of); });
-    const bool blind = shape[1] == 1 && w.dilation == Size2(2);  // no window has a pixel
+    const bool blind = shape[1] == 1 && w.dilation == Size2(2);  // no window contains a pixel
     top.large = large, top.gradient = !blind;
     for (const bool count : {true, false}) {
       Pool2dOptions counted = o;
@@ -227,7 +228,7 @@ std::vector<OpCase> image_cases() {
       s.large = large, s.gradient = count || !blind;
     }
   });
-  // Side by side unless a stride is said; NaN is the largest, infinities are numbers.
+  // The stride defaults to the window. NaN counts as the largest value; infinities are ordinary values.
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   Array special({1, 2, 4, 2});
   special.v = {1, -inf, nan, -inf, 2, inf, 3, nan, nan, -inf, 5, -inf, inf, 7, 1, 0};

@@ -1,4 +1,4 @@
-// Rows of the ops that choose by position.
+// Rows of ops that select by position.
 #include "autograd/ops/index.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ OpCase row(std::string name, std::string parameters, std::string formula) {
   return row_of("Positions", std::move(name), parameters, std::move(formula));
 }
 
-// A place in an array, from a number in one.
+// A position, from a number of an array.
 int64_t place_of(double id) { return static_cast<int64_t>(id); }
 
 OpCase embedding_row() {
@@ -168,7 +168,7 @@ OpCase masked_select_row() {
   return op;
 }
 
-// scatter and scatter_add: the reference goes through the source in order.
+// scatter and scatter_add. The reference goes through the source in order.
 OpCase scatter_row(const std::string& name, const char* formula,
                    Tensor (*call)(const Tensor&, int, const Tensor&, const Tensor&), bool adds) {
   OpCase op = row(name, "(x, int dim, index, src)", formula);
@@ -247,7 +247,7 @@ OpCase index_add_row() {
   return op;
 }
 
-// The places of a row in order: of equals the earlier first, NaN above all.
+// The positions of a row in sorted order: equal values in their original order, NaN above all others.
 std::vector<int64_t> sorted_places(const std::vector<double>& row, bool descending) {
   std::vector<int64_t> at(row.size());
   for (size_t i = 0; i < at.size(); ++i) at[i] = static_cast<int64_t>(i);
@@ -258,7 +258,7 @@ std::vector<int64_t> sorted_places(const std::vector<double>& row, bool descendi
   return at;
 }
 
-// The first k entries along d in order, and their places.
+// The first k entries along d in sorted order, and their positions.
 Arrays sorted(const Array& x, int d, int64_t k, bool descending) {
   const Dims to = resized(x.shape, d, k);
   Array values(to, x.kind), indices(to, Kind::index);

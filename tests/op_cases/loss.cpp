@@ -15,7 +15,7 @@ namespace {
 constexpr Reduction kReductions[] = {Reduction::mean, Reduction::sum, Reduction::none};
 const char* label_of(Reduction r) { return r == Reduction::mean ? "mean" : r == Reduction::sum ? "sum" : "none"; }
 
-// Single losses to the result: divided by `count` for the mean.
+// The result from the losses of all entries. The mean divides by `count`.
 Array reduced(Array single, Reduction r, double count) {
   if (r == Reduction::none) return single;
   long double sum = 0;
@@ -23,13 +23,13 @@ Array reduced(Array single, Reduction r, double count) {
   return Array({}, Kind::real, static_cast<double>(r == Reduction::sum ? sum : sum / count));
 }
 
-// Shapes of targets and numbers of classes.
+// Shapes of targets with the number of classes.
 std::vector<std::pair<Dims, int64_t>> target_shapes() {
   return {{{}, 5},   {{1}, 3},       {{4}, 2},     {{7}, 10}, {{3}, 1},    {{2, 3}, 4},  {{5}, 50},
           {{2}, 67}, {{2, 1, 3}, 6}, {{3, 4}, 17}, {{0}, 3},  {{3, 2}, 8}, {{3, 5}, 130}};
 }
 
-// -sum_j w_j q_j ln softmax(x)_j for each row: of inputs logits, target (positions or q), perhaps w.
+// -sum_j w_j q_j ln softmax(x)_j for each row. x holds logits, target (class indices or q) and perhaps weights w.
 Array cross_entropies(const Arrays& x, const CrossEntropyOptions& o) {
   const int64_t classes = x[0].shape[x[0].shape.rank - 1], rows = classes == 0 ? 0 : x[0].size() / classes;
   const bool positions = x[1].kind == Kind::index;
@@ -51,7 +51,7 @@ Array cross_entropies(const Arrays& x, const CrossEntropyOptions& o) {
     single.v[r] = static_cast<double>(loss);
     divisor += !positions;
   }
-  if (positions && divisor == 0) divisor = INFINITY;  // the mean over no row is 0
+  if (positions && divisor == 0) divisor = INFINITY;  // the mean over no rows is 0
   return reduced(single, o.reduction, static_cast<double>(divisor));
 }
 
@@ -65,7 +65,7 @@ Sample& add_entropies(OpCase& op, const Arrays& x, const CrossEntropyOptions& o,
       },
       [=](const Arrays& a) { return cross_entropies(a, o); });
   s.length = static_cast<double>(x[0].size());
-  // The sum of exponentials, 1 and more, is rounded. A weight that all rows share does not count in the mean: terms
+  // The sum of exponentials, at least 1, is rounded. A weight that all rows share cancels in the mean, so large terms
   // cancel.
   s.slope = x.size() > 2 ? 1 : 1 / kGradientConstant;
   return s;
@@ -83,7 +83,7 @@ void add_weighted(OpCase& op) {
         const std::string label = text(label_of(r), " smoothing ", smoothing);
         Array target = op.draw.index(shape, classes);
         for (size_t i = 1; i < target.v.size(); i += 3) target.v[i] = -7;
-        const bool smooth = !(r == Reduction::mean && shape == Dims{0});  // of distributions a mean over no row is 0/0
+        const bool smooth = !(r == Reduction::mean && shape == Dims{0});  // with distributions, no rows: mean 0/0
         const Array weight = op.draw.uniform({classes}, 0.5, 2), soft = op.draw.uniform(wide, 0, 1);
         add({op.draw.normal(wide, 0, 3), target, weight}, o, label + " weight");
         std::fill(target.v.begin(), target.v.end(), -7);
@@ -244,7 +244,7 @@ struct Variant {
   double (*single)(double x, double target);
 };
 
-// A row of a loss of two tensors; x - target stays away from `kinks`, targets lie in [lo, hi].
+// A row for a loss of two tensors. x - target stays away from `kinks`; targets lie in [lo, hi].
 OpCase pairwise_row(std::string name, const std::string& parameters, std::string formula, Tolerance tolerance,
                     const std::vector<Variant>& variants, const std::vector<double>& kinks, double lo, double hi,
                     double lo_x = -3, double hi_x = 3) {

@@ -47,7 +47,7 @@ OpCase matmul_row() {
     s.length = static_cast<double>(a[a.rank - 1]);
     return s;
   };
-  // Sizes around what a BLAS kernel treats alike, in every combination of operand ranks.
+  // Sizes around the block sizes of BLAS kernels, with every combination of operand ranks.
   const int64_t triples[][3] = {{1, 1, 1}, {2, 3, 4}, {1, 5, 1}, {4, 1, 3}, {3, 4, 1}, {1, 2, 6},
                                 {5, 5, 5}, {7, 2, 3}, {2, 9, 2}, {0, 2, 3}, {2, 0, 3}, {2, 3, 0}};
   for (const auto& [m, k, n] : triples) {

@@ -1,4 +1,4 @@
-// Rows of the feed-forward half of a block.
+// Rows of a block's feed-forward part.
 #include "autograd/fused/mlp.h"
 
 #include <cmath>
@@ -29,14 +29,14 @@ struct Sizes {
   int64_t hidden, out;
   bool large() const { return hidden >= 600; }
 };
-// Around the blocks of the kernel: rows by 6, panels of 8 to 64, a depth of 512; and sizes of 1 and 0.
+// Sizes around the blocks of the kernel: 6 rows, panels of 8 to 64, a depth of 512; and sizes 1 and 0.
 const std::vector<Sizes> kSizes = {{{3}, 4, 2},        {{1, 1}, 1, 1},       {{2, 3, 5}, 8, 4},   {{7, 16}, 64, 16},
                                    {{13, 17}, 65, 19}, {{0, 4}, 3, 2},       {{4, 0}, 3, 2},      {{5, 3}, 7, 0},
                                    {{2, 2, 2}, 0, 3},  {{70, 33}, 1100, 50}, {{210, 70}, 600, 40}};
 
 Arrays draw_layers(Draw& draw, const Sizes& s, bool bias) {
   const int64_t in = s.x[s.x.rank - 1];
-  const auto weight = [&](int64_t out, int64_t in) {  // of a size that keeps the scale of rows
+  const auto weight = [&](int64_t out, int64_t in) {  // scaled to keep the size of the rows
     const double bound = std::sqrt(3. / static_cast<double>(std::max<int64_t>(1, in)));
     return draw.uniform({out, in}, -bound, bound);
   };

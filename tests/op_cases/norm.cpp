@@ -1,4 +1,4 @@
-// Rows of the norms, and of the residual addition fused with one.
+// Rows of the norms and of the fused residual addition.
 #include "autograd/ops/norm.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ std::string label_of(const NormSpec& s) { return text(name_of(s.kind), s.p == 1 
 using Call = std::function<Tensors(const Tensors&, const NormSpec&, const Tensor& gain, const Tensor& bias)>;
 using Reference = std::function<Arrays(const Arrays&, const NormSpec&, const Array* gain, const Array* bias)>;
 
-// How large the terms are of which a gradient is the sum: gain / s for the flattest row, s = sqrt(spread^2 + eps). Where
-// `rounded`, (1 + |x| / s) gain / s: an input that is near its mean has lost as many digits.
+// Size of the terms that a gradient sums: gain / s for the row with the smallest spread, s = sqrt(spread^2 + eps). With
+// `rounded`: (1 + |x| / s) gain / s, because an input near its mean has lost digits in this ratio.
 double steepness(const Arrays& x, size_t inputs, const NormSpec& spec, bool rounded = true) {
   if (spec.kind == NormKind::none) return 0;
   const int64_t width = x[0].shape[x[0].shape.rank - 1];
@@ -38,7 +38,7 @@ double steepness(const Arrays& x, size_t inputs, const NormSpec& spec, bool roun
   return worst;
 }
 
-// Samples over rows of different widths, means and spreads; `inputs` leading tensors have the shape of x.
+// Adds samples with rows of different widths, means and spreads. The first `inputs` tensors have the shape of x.
 void add_samples(OpCase& op, size_t inputs, const NormSpec& spec, bool all_affine, const Call& call,
                  const Reference& reference) {
   Draw draw(text(op.name, name_of(spec.kind), spec.p));
@@ -48,14 +48,14 @@ void add_samples(OpCase& op, size_t inputs, const NormSpec& spec, bool all_affin
     for (size_t k = 0; k < inputs; ++k) x.push_back(draw.normal(shape, k ? 0 : mean, deviation));
     affine.draw(draw, shape, x);
     const int64_t width = shape[shape.rank - 1];
-    if (norm_entries(s, width) == 1) s.eps = 0.3;  // around 0 the norm of a single number is a step of width sqrt(eps)
+    if (norm_entries(s, width) == 1) s.eps = 0.3;  // near 0 the norm of a single number is a step of width sqrt(eps)
     Sample& sample = op.add(
         label + affine.label, x,
         [=](const Tensors& t) { return call(t, s, affine.gain_of(t, inputs), affine.bias_of(t, inputs)); },
         [=](const Arrays& a) { return reference(a, s, affine.gain_of(a, inputs), affine.bias_of(a, inputs)); });
     sample.length = static_cast<double>(width);
     sample.slope = steepness(x, inputs, s);
-    // The gradient of the sum is near 1, and its rounding hides second derivatives of the norm near 1 / mean^2.
+    // The sum's own gradient is near 1. Its rounding hides second derivatives of the norm, which are near 1 / mean^2.
     if (inputs == 2 && mean == 1e4) sample.absolute = 1e-7;
     return sample;
   };
@@ -73,7 +73,7 @@ void add_samples(OpCase& op, size_t inputs, const NormSpec& spec, bool all_affin
       add(shape, affine, spec, kind + " deviation 1e3", 0, 1e3);
     }
   }
-  // Sums of `width` terms, then a few roundings of a result of that size.
+  // Sums of `width` terms, then a few roundings of a result of this size.
   for (int64_t width : {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 130, 191, 300, 1000})
     for (const Affine& affine : {kAffine[0], kAffine[2]}) {
       Sample& s = add({5, width}, affine, spec, kind + " mean 0.7 deviation 2", 0.7, 2);
@@ -196,7 +196,7 @@ FusedCase add_norm_fused_case() {
   FusedCase f{.name = "add_norm", .parameters = 2};
   Draw draw("fused add_norm");
   const auto add = [&](NormSpec spec, const Dims& shape, const Affine& affine, double mean) {
-    // Around a mean the rows spread by one step of bf16, and a branch's entries are less than that.
+    // Around a mean, the rows vary by one bf16 step, and the entries of a branch are smaller than that.
     const double spread = mean == 0 ? 1 : mean * epsilon(DType::bf16);
     Arrays x = {draw.normal(shape, mean, spread), draw.normal(shape, 0, mean == 0 ? 1 : spread / 4)};
     affine.draw(draw, shape, x);

@@ -1,5 +1,5 @@
-// Rows of the random functions: range, moments, repeatability (every call starts from its own generator); dropout
-// against its mask.
+// Rows of random functions: range, moments and reproducibility (every call has its own generator); dropout is compared
+// with its mask.
 #include "autograd/ops/random.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct Expected {
   double lo, hi, mean, deviation;
 };
 
-// Bounds, and the mean within five of its standard errors; the deviation within 3 %.
+// Checks the bounds, the mean within five standard errors, and the standard deviation within 3 %.
 std::string moments(const Tensor& y, const Expected& e) {
   const std::vector<double> v = y.to_vector<double>();
   double sum = 0, squares = 0;
@@ -61,7 +61,7 @@ OpCase fill_row(std::string name, std::string parameters, std::string formula, c
               Generator g{.seed = 11, .offset = 5};
               const std::vector<double> wide = fill(shape, options_of(DType::f64), g).to_vector<double>(),
                                         v = y.to_vector<double>();
-              const double half = epsilon(dtype) / 2 * (1 + 1e-3);  // an ulp
+              const double half = epsilon(dtype) / 2 * (1 + 1e-3);  // half an ulp, with a margin
               for (size_t i = 0; i < v.size(); ++i)
                 if (std::abs(v[i] - wide[i]) > half * std::abs(wide[i]))
                   return text(dtype, " value ", v[i], " is not ", wide[i], " rounded");
@@ -235,8 +235,8 @@ std::vector<OpCase> random_cases() {
     all.push_back(std::move(op));
   }
   all.push_back(fill_row("exponential", "", "exponential with rate 1", {0, 36.8, 1, 1}, exponential));
-  // A normal of mean 1 and deviation 2 on [-1, 3], one deviation to either side: deviation 2 sqrt(1 - 2 phi(1) / (2
-  // Phi(1) - 1)).
+  // A normal distribution with mean 1 and deviation 2, truncated to [-1, 3], one deviation on each side: its deviation
+  // is 2 sqrt(1 - 2 phi(1) / (2 Phi(1) - 1)).
   all.push_back(
       fill_row("truncated_normal", "double mean, double deviation, double lo, double hi, ",
                "normal conditioned on [lo, hi]", {-1, 3, 1, 2 * 0.5395600},

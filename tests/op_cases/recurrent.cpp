@@ -1,4 +1,4 @@
-// Rows of the pointwise part of a recurrent layer's step.
+// Rows of the pointwise part of a recurrent step.
 #include "autograd/fused/recurrent.h"
 
 #include <cmath>
@@ -46,18 +46,18 @@ Tensors list_of(const LstmStep& s) { return {s.output, s.cell}; }
 struct Sizes {
   int64_t batch, hidden;
 };
-// Around the lanes of vectors; 1 and 0.
+// Sizes around the lanes of vectors; 1 and 0.
 constexpr Sizes kSizes[] = {{1, 1},  {2, 1}, {1, 3},  {3, 2}, {2, 5},  {4, 4},  {3, 8},  {5, 7}, {2, 16}, {7, 9},
                             {1, 33}, {6, 6}, {3, 17}, {9, 3}, {2, 31}, {8, 12}, {11, 5}, {0, 3}, {3, 0}};
 
-// mean: of a and u; far from 0 all gates are near their ends.
+// mean: of a and u; far from 0 all gates are saturated.
 Arrays draw_step(Draw& draw, Sizes s, int64_t parts, double mean = 0) {
   const double spread = mean == 0 ? 1 : 0.2;
   return {draw.normal({s.batch, parts * s.hidden}, mean, spread),
           draw.normal({s.batch, parts * s.hidden}, mean, spread), draw.normal({s.batch, s.hidden})};
 }
 
-// f(a, u, state) is refused for what does not fit `parts` gates.
+// f(a, u, state) is refused if the shapes do not fit `parts` gates.
 template <class F> void add_refusals(OpCase& op, int64_t parts, F f) {
   const std::string needs = text("needs [2, ", 3 * parts, "]");
   op.refuse({"a has shape [2, 5]", "[2, 3]", needs}, [=] { f(reals({2, 5}), reals({2, 3 * parts}), reals({2, 3})); });
@@ -81,8 +81,8 @@ std::vector<OpCase> recurrent_cases() {
   const auto add = [&](Sizes s, double mean = 0) {
     const auto complete = [&](Sample& sample) {
       sample.large = s.hidden == 300;
-      // What is left of 1 beside a gate near 1 is rounded as 1 is, and multiplied by a cotangent and a state, of up to
-      // 1.5 and 3.
+      // The difference between 1 and a gate near 1 has the rounding error of 1. It is multiplied by a cotangent up to
+      // 1.5 and a state up to 3.
       sample.slope = mean == 0 ? 0 : 4.5 / kGradientConstant;
     };
     complete(gru.add(text("mean ", mean), draw_step(draw, s, 3, mean), gru_step, gru_of));
@@ -95,8 +95,8 @@ std::vector<OpCase> recurrent_cases() {
   for (const Sizes& s : kSizes) add(s);
   for (const Sizes& s : {Sizes{4, 11}, Sizes{12, 2}, Sizes{2, 7}, Sizes{5, 15}}) add(s);
   for (double mean : {-2, 3}) add({2, 9}, mean);
-  add({70, 300});  // more than the CPU takes at a time, and than a block of a device has threads
-  // What the input says is a step of a sequence of three, as in a layer: its rows lie apart, and those of u otherwise.
+  add({70, 300});  // more than the CPU processes at a time and than a block on a device has threads
+  // The input part is one step of a sequence of three, as in a layer, so its rows are not contiguous; u's rows are.
   const auto add_apart = [&](OpCase& op, Sizes s, int64_t parts, auto run, auto reference) {
     Arrays in = draw_step(draw, s, parts);
     in[0] = draw.normal({s.batch, 3, parts * s.hidden});

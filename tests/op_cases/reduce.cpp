@@ -16,7 +16,7 @@ struct Choice {
   bool keepdim;
 };
 
-// Some choices of dimensions for a rank: all, first, last, outer two (with a kept one between them), negative.
+// Choices of dimensions for a rank: all, first, last, the outer two (around a kept one), negative.
 std::vector<Choice> choices(int rank) {
   std::vector<Choice> c = {{{}, false}, {{}, true}};
   if (rank >= 1) c.insert(c.end(), {{{0}, false}, {{-1}, true}});
@@ -30,7 +30,7 @@ bool chosen(const Choice& c, int d, int rank) {
   return std::count(c.dims.begin(), c.dims.end(), d) || std::count(c.dims.begin(), c.dims.end(), d - rank);
 }
 
-// The array of f(entries that are reduced together), in plain loops.
+// Applies f to each list of entries that are reduced together, in plain loops.
 template <class F> Array reduce_naively(const Array& x, const Choice& c, F f, Kind kind = Kind::real) {
   const int rank = x.shape.rank;
   Dims wide = x.shape, kept;
@@ -89,9 +89,9 @@ double variance(const std::vector<double>& v, double correction) {
 using Call = std::function<Tensor(const Tensor&, const Choice&)>;
 
 struct Domain {
-  bool over_nothing = true;  // whether empty cells are allowed
+  bool over_nothing = true;  // true if empty cells are allowed
   bool distinct = false;     // entries must not tie
-  int64_t least = 0;         // elements per cell
+  int64_t least = 0;         // minimum number of elements per cell
 };
 
 template <class F> void add_samples(OpCase& op, const std::string& label, const Call& call, F f, Domain domain = {}) {
@@ -117,7 +117,7 @@ template <class F> void add_samples(OpCase& op, const std::string& label, const 
   add(far, {{-1}, false}, " mean 1e4");
 }
 
-// NaN passes through, whether it is the first, a middle or the last of the entries.
+// NaN propagates, whether it is the first, a middle or the last entry.
 template <class F> void add_nan_samples(OpCase& op, const Call& call, F f) {
   Array x = op.draw.distinct({3, 35});
   for (int64_t i : {0, 35 + 18, 2 * 35 + 34}) x.v[i] = NAN;
@@ -133,7 +133,7 @@ template <class F> void add_nan_samples(OpCase& op, const Call& call, F f) {
   }
 }
 
-// Sums and products of integers are i64; the largest and the smallest have x's dtype.
+// Sums and products of integers are i64; maxima and minima have x's dtype.
 template <class F> void add_integers(OpCase& op, const Call& call, F f) {
   const bool sums = op.name == "sum", products = op.name == "prod";
   for (const Dims& shape : {Dims{}, Dims{0}, Dims{7}, Dims{3, 0}, Dims{35, 6}, Dims{2, 5, 4}, kLarge})
@@ -184,7 +184,7 @@ OpCase var_row(const char* name, const char* formula, Tensor (*f)(const Tensor&,
   return op;
 }
 
-// An op along one dimension; naive(x, i, d) is its entry i.
+// An op along one dimension; naive(x, i, d) is entry i of its result.
 template <class Naive>
 OpCase along_row(const std::string& name, const char* formula, Tensor (*f)(const Tensor&, int),
                  const std::vector<Dims>& more, const Naive& naive) {
@@ -207,7 +207,7 @@ OpCase along_row(const std::string& name, const char* formula, Tensor (*f)(const
   return op;
 }
 
-// The sum of x over dimension d from index 0 to `last`, elsewhere at i.
+// The sum of x over dimension d from index 0 to `last`; the other indices are i's.
 long double sum_to(const Array& x, Dims i, int d, int64_t last) {
   long double sum = 0;
   for (i[d] = 0; i[d] <= last; ++i[d]) sum += x.at(i);
@@ -239,7 +239,7 @@ OpCase recentre_row() {
   return op;
 }
 
-// Entries around 1 and -1, whose product stays a number; some of them 0 in more samples.
+// Entries around 1 and -1, so that the product stays in range. Further samples contain zeros.
 OpCase prod_row() {
   const auto product = [](const std::vector<double>& v) {
     long double p = 1;
@@ -256,7 +256,7 @@ OpCase prod_row() {
       op, [](const Tensor& x, const Choice& c) { return prod(x, c.dims, c.keepdim); }, product);
   for (const Choice& c : choices(2)) {
     Array x = op.draw.normal({3, 4});
-    x.v[0] = x.v[5] = x.v[7] = 0;  // a row with one, a row with two, a row with none
+    x.v[0] = x.v[5] = x.v[7] = 0;  // a row with one zero, a row with two, a row with none
     op.add(
           label_of(c) + " zeros", {x}, [c](const Tensor& t) { return prod(t, c.dims, c.keepdim); },
           [=](const Array& a) { return reduce_naively(a, c, product); })
@@ -265,7 +265,7 @@ OpCase prod_row() {
   return op;
 }
 
-// any and all of masks, integers and numbers.
+// any and all, for masks, integers and floating-point numbers.
 OpCase truth_row(const std::string& name, const char* formula, Tensor (*call)(const Tensor&, std::vector<int>, bool),
                  bool every) {
   OpCase op = row_of(kGroup, name, "(x, std::vector<int> dims = {}, bool keepdim = false)", formula);
@@ -334,7 +334,7 @@ OpCase place_row(const std::string& name, const char* which, Tensor (*call)(cons
   return op;
 }
 
-// allclose and equal, as tensors without dimensions.
+// allclose and equal; the result is returned as a tensor without dimensions.
 OpCase agreement_row(const char* name, const char* parameters, const char* formula,
                      bool (*call)(const Tensor&, const Tensor&), double tolerated) {
   OpCase op = row_of(kGroup, name, parameters, formula);

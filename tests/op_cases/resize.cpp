@@ -1,4 +1,4 @@
-// Rows of images in another size.
+// Rows of ops that resize images.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr Tolerance kOnce{tolerance::reduction.constant, Scale::terms, true};
 
-// The image whose pixel at (h, w) is the sum of rows(h, i) columns(w, j) x[n, i, j, c].
+// The image with pixel sum_ij rows(h, i) columns(w, j) x[n, i, j, c] at (h, w).
 template <class Rows, class Columns>
 Array weighted(const Array& x, int64_t height, int64_t width, Rows rows, Columns columns) {
   return tabulate({x.shape[0], height, width, x.shape[3]}, [&](const Dims& at) {
@@ -39,8 +39,8 @@ OpCase adaptive_case() {
     const Size2 size = c.second;
     const auto share = [](int64_t pixels, int64_t outputs) {
       return [=](int64_t i, int64_t pixel) {
-        // Pixel p reaches from p to p + 1, and output i from i s / o to (i + 1) s / o: the means are of pixels that
-        // both have.
+        // Pixel p covers [p, p + 1] and output i covers [i s / o, (i + 1) s / o]. The mean is over the pixels that
+        // overlap the output.
         const auto meets = [&](int64_t p) { return (p + 1) * outputs > i * pixels && p * outputs < (i + 1) * pixels; };
         int64_t count = 0;
         for (int64_t p = 0; p < pixels; ++p) count += meets(p);
@@ -67,7 +67,7 @@ OpCase interpolate_case() {
                      "images in another size: a copy of a pixel (nearest), or linear between pixels (bilinear)", kOnce);
   const auto add = [&](const Dims& shape, InterpolateOptions o) {
     const bool nearest = o.mode == Interpolation::nearest;
-    // The share of a pixel in an output: 1 for the nearest, else 1 minus its distance.
+    // The weight of a pixel in an output: 1 for the nearest pixel, or 1 minus the distance.
     const auto share = [=](int64_t pixels, int64_t outputs, double factor) {
       return [=](int64_t i, int64_t pixel) {
         const bool exact = outputs == pixels || (nearest && outputs == 2 * pixels);
@@ -93,7 +93,7 @@ OpCase interpolate_case() {
           return weighted(a, height, width, share(a.shape[1], height, o.scale_factor.height),
                           share(a.shape[2], width, o.scale_factor.width));
         });
-    // A position among n pixels is rounded by up to n eps / 2, and so is the share of a pixel.
+    // A position among n pixels is rounded by up to n eps / 2, and so is the weight of a pixel.
     s.length = std::pow(static_cast<double>(2 + std::max(shape[1], shape[2])), 2);
     if (nearest) s.tolerance = tolerance::exact;
     s.large = shape[0] == 5;

@@ -9,7 +9,7 @@
 namespace isonorm::test {
 namespace {
 
-// Pairs as complex numbers, times e^(i t base^(-2i/size)).
+// Multiplies pairs, as complex numbers, by e^(i t base^(-2i/size)).
 Array turned(const Array& x, const RotaryOptions& o) {
   const int rank = x.shape.rank;
   const int64_t size = x.shape[rank - 1], heads = o.heads ? o.heads : x.shape[rank - 2];
@@ -41,7 +41,7 @@ std::vector<OpCase> rotary_cases() {
         {op.draw.normal(shape)}, [=](const Tensors& t) { return rotary(t[0], o); },
         [=](const Arrays& a) { return turned(a[0], o); });
     const auto time = static_cast<double>(o.first + shape[shape.rank - 3]);
-    s.length = time * time;  // an angle of up to `time` is off by its own rounding, so by time eps
+    s.length = time * time;  // an angle of up to `time` has a rounding error of time eps
     return s;
   };
   for (const Dims& shape : {Dims{1, 1, 2}, Dims{3, 1, 4}, Dims{5, 2, 6}, Dims{2, 4, 3, 2}, Dims{3, 7, 2, 8},

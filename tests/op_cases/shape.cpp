@@ -1,4 +1,4 @@
-// Rows of the ops that change how elements are addressed.
+// Rows of ops that change how elements are addressed.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -13,7 +13,7 @@ OpCase row(std::string name, std::string parameters, std::string formula) {
   return row_of("Shapes and views", std::move(name), parameters, std::move(formula));
 }
 
-// With u8 among them moved bytes are checked for all element sizes.
+// u8 samples are included so that moved bytes are checked for all element sizes.
 template <class Run, class Reference>
 void add(OpCase& op, const std::string& label, const Dims& shape, Run run, Reference reference) {
   if (op.samples.size() % 6 == 3) op.add(label + " u8", {op.draw.mask(shape)}, run, reference);
@@ -25,7 +25,7 @@ auto shaped(const Dims& to) {
   return [to](const Array& x) { return reshaped(x, to); };
 }
 
-// Other shapes of as many elements: flat, split in two, with sizes of 1 put in, reversed.
+// Other shapes with the same number of elements: flat, split in two, with added sizes of 1, reversed.
 std::vector<Dims> other_shapes(const Dims& shape) {
   int64_t n = 1;
   Dims reversed = shape, loose;

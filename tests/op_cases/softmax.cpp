@@ -1,4 +1,4 @@
-// Rows of softmax and its logarithm.
+// Rows of softmax and log_softmax.
 #include "autograd/ops/softmax.h"
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 namespace isonorm::test {
 namespace {
 
-// e^(x - top) / sum, or its logarithm, for the entries of every row along dim.
+// exp(x - top) / sum, or its logarithm, for the entries of every row along dim.
 Array by_row(const Array& x, int dim, bool logarithm) {
   const int d = dim < 0 ? dim + x.shape.rank : dim;
   Array y(x.shape);
   for_each_index(x.shape, [&](Dims at) {
-    if (at[d] > 0) return;  // a row is done from its first place
+    if (at[d] > 0) return;  // a row is computed at its first position
     long double top = -HUGE_VALL, sum = 0;
     bool nan = false;
     for (at[d] = 0; at[d] < x.shape[d]; ++at[d]) {
@@ -38,7 +38,7 @@ OpCase row(std::string name, std::string formula, Tensor (*call)(const Tensor&, 
         text("dim ", dim, label), {x}, [=](const Tensors& t) { return call(t[0], dim); },
         [=](const Arrays& a) { return by_row(a[0], dim, logarithm); });
     s.length = std::max(1.0, static_cast<double>(x.shape[dim < 0 ? dim + x.shape.rank : dim]));
-    // exp to 1 ulp of an argument rounded at |x| <= 30, a sum, a division.
+    // exp to 1 ulp, of an argument rounded at |x| <= 30; a sum; a division.
     s.tolerance = {32 / std::sqrt(s.length) + 1, logarithm ? Scale::unit : Scale::entry, true};
     s.slope = 2;  // y (g - sum of y g): the terms are as large as the cotangents
     return s;

@@ -15,7 +15,7 @@ OpCase row(const char* name, const char* parameters, const char* formula) {
   return op;
 }
 
-// The place of the median: the first NaN, else the first of the values at rank (n - 1) / 2.
+// The position of the median: of the first NaN, else of the first value with rank (n - 1) / 2.
 size_t median_place(const std::vector<double>& v) {
   for (size_t i = 0; i < v.size(); ++i)
     if (std::isnan(v[i])) return i;

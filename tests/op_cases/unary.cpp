@@ -1,5 +1,5 @@
-// Rows of the pointwise ops of one tensor. Name, formula, range and kinks come from the structs of
-// core/formulas/pointwise.h; what is added here is the public function and the formula in plain double code. An op of
+// Rows of pointwise ops of one tensor. Name, formula, range and kinks come from the structs in
+// core/formulas/pointwise.h. This file adds the public function and the formula in plain double code. An op of
 // ops::Unary without an oracle() does not compile.
 #include <cmath>
 #include <numbers>
@@ -16,9 +16,9 @@ struct Oracle {
   std::function<Tensor(const Tensor&, const double* p)> call;
   std::function<double(double x, const double* p)> value;
   std::string parameters = "(x)";
-  std::vector<std::vector<double>> numbers = {};  // arguments to be tried; empty: the op takes none
+  std::vector<std::vector<double>> numbers = {};  // arguments to test with; empty: the op takes none
   Tolerance tolerance = tolerance::elementary;
-  std::vector<double> kinks = {};  // beside Op::kink
+  std::vector<double> kinks = {};  // in addition to Op::kink
 };
 
 Oracle plain(Tensor (*call)(const Tensor&), double (*value)(double)) {
@@ -73,8 +73,8 @@ Oracle oracle(ops::Sigmoid) {
 Oracle oracle(ops::Relu) {
   return plain(isonorm::relu, [](double x) { return x < 0 ? 0 : x; });
 }
-// x (1 + erf(x / sqrt 2)) / 2 without its cancellation at negative x; likewise the tanh form, as 1 + tanh u = 2 / (1 +
-// e^-2u). In long double, as both enlarge an error of their arguments.
+// x (1 + erf(x / sqrt 2)) / 2 without its cancellation at negative x; and the tanh form by 1 + tanh u = 2 / (1 +
+// e^-2u). In long double, since both enlarge errors of their arguments.
 Oracle oracle(ops::Gelu) {
   return plain(isonorm::gelu, [](double x) {
     return x == -HUGE_VAL ? 0 : static_cast<double>(x / 2 * std::erfc(-x / std::numbers::sqrt2_v<long double>));
@@ -85,7 +85,7 @@ Oracle oracle(ops::GeluTanh) {
     const long double x = v, u = std::sqrt(2 / std::numbers::pi_v<long double>) * (x + 0.044715L * x * x * x);
     return v == -HUGE_VAL ? 0 : static_cast<double>(x / (1 + std::exp(-2 * u)));
   });
-  o.tolerance = tolerance::reduction;  // far below 0 an error of u is multiplied by u
+  o.tolerance = tolerance::reduction;  // at very negative x an error of u is multiplied by u
   return o;
 }
 Oracle oracle(ops::Silu) {
@@ -96,7 +96,7 @@ Oracle oracle(ops::Softplus) {
 }
 Oracle oracle(ops::Erf) { return plain(isonorm::erf, std::erf); }
 
-// With numbers behind the tensor, or before it.
+// Ops with number arguments, after or before the tensor.
 using Numbered = Tensor (*)(const Tensor& x, const double* p);
 using NumberedValue = double (*)(double x, const double* p);
 Oracle numbered(const char* parameters, std::vector<std::vector<double>> numbers, Numbered call, NumberedValue value) {
@@ -162,7 +162,7 @@ void add_samples(OpCase& op, const Oracle& o, const std::vector<double>& p, doub
   op.add(label + " special values", {special}, run, reference).gradient = false;
 }
 
-// The dtype that a function gives for integers: the dtype of the input (u8 stays u8), i64, or f32.
+// The result's dtype for integer inputs: the input's dtype (u8 stays u8), i64, or f32.
 enum class Integers { same, wide, real };
 
 void add_integers(OpCase& op, const Oracle& o, const std::vector<double>& p, Integers result) {
@@ -184,7 +184,7 @@ void add_integers(OpCase& op, const Oracle& o, const std::vector<double>& p, Int
   }
 }
 
-// A number that is not whole has no sum, difference, product or remainder with integers.
+// Integers cannot be added to, subtracted from or multiplied by a fraction, nor have a remainder with one.
 void refuse_fraction(OpCase& op, const Oracle& o) {
   op.refuse({"0.5", "i64"}, [o] { o.call(integers({2}), std::vector<double>{0.5}.data()); });
 }
@@ -225,7 +225,7 @@ template <class Op> OpCase unary_row() {
 
 template <class... Ops> std::vector<OpCase> rows(ops::List<Ops...>) { return {unary_row<Ops>()...}; }
 
-// The public functions that have no struct of their own.
+// Public functions without a struct of their own.
 using Call = Tensor (*)(const Tensor& x, double p);
 using Value = double (*)(double x, double p);
 
@@ -234,7 +234,7 @@ struct NumberRow {
   Call call;
   Value value;
   Tolerance tolerance = tolerance::exact;
-  bool kinked = true;  // where x is the number
+  bool kinked = true;  // x has a kink at the number
   double lo = -3;
 };
 

@@ -1,4 +1,4 @@
-// Rows of the ops that show entries in other places: rolled, mirrored, one by one, in windows.
+// Rows of ops that move entries: rolled, mirrored, index by index, in windows.
 #include <cstdlib>
 
 #include "autograd/ops/shape.h"
@@ -11,7 +11,7 @@ OpCase row(std::string name, std::string parameters, std::string formula) {
   return row_of("Cutting and joining", std::move(name), parameters, std::move(formula));
 }
 
-// source(place in the result) is the place in x.
+// source(index in the result) is the index in x.
 template <class Run, class Source>
 void add(OpCase& op, const std::string& label, const Dims& shape, const Dims& to, Run run, Source source) {
   add_moved(op, label, shape, run, [=](const Array& x) { return moved(x, to, source); });

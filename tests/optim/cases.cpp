@@ -27,7 +27,7 @@ auto adafactor(optim::AdafactorOptions o) { return make<optim::Adafactor>(o); }
 auto adagrad(optim::AdagradOptions o) { return make<optim::Adagrad>(o); }
 auto adam(optim::AdamOptions o) { return make<optim::Adam>(o); }
 auto adamw(optim::AdamWOptions o) { return make<optim::AdamW>(o); }
-// The matrices by Muon, everything else by AdamW.
+// Muon for the matrices, AdamW for everything else.
 std::unique_ptr<optim::Optimizer> muon(const std::vector<Tensor>& p) {
   std::vector<Tensor> matrices, rest;
   for (const Tensor& x : p) (x.rank() == 2 ? matrices : rest).push_back(x);

@@ -1,4 +1,4 @@
-// Norms and limits of gradients against sums one number at a time.
+// Norms and limits of gradients, compared with sums that add one number at a time.
 #include <cfenv>
 
 #include "optim/adamw.h"

@@ -1,4 +1,4 @@
-// Optimizers and averages of a module that to(dtype) has converted meanwhile.
+// Optimizers and averages of a module that to(dtype) has converted since their construction.
 #include "autograd/engine.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/reduce.h"

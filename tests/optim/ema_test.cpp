@@ -1,4 +1,4 @@
-// The moving average of weights against its recurrence one number at a time.
+// The moving average of weights, compared with its recurrence, one number at a time.
 #include "tests/optim/gpt.h"
 
 #include "optim/ema.h"
@@ -48,7 +48,7 @@ TEST_CASE("apply and restore give the averages and bit for bit the weights back,
   optim::Ema ema({a, b}, {.decay = 0.5});
   put(a, {3, 6}), put(b, {2});
   ema.update();
-  CHECK(a.to_vector<double>() == std::vector<double>{3, 6});  // averaging leaves the weights
+  CHECK(a.to_vector<double>() == std::vector<double>{3, 6});  // averaging does not change the weights
   const TensorMap state = ema.state_dict();
   ema.apply();
   CHECK(a.to_vector<double>() == std::vector<double>{2, 4});
@@ -61,7 +61,7 @@ TEST_CASE("apply and restore give the averages and bit for bit the weights back,
   CHECK(a.to_vector<double>() == std::vector<double>{3, 6});
   CHECK(b.item() == 2);
   CHECK_THROWS_WITH(ema.restore(), Contains("nothing to restore"));
-  // bf16 weights that hardly move: their average must, which 8 bits could not hold.
+  // bf16 weights that hardly move: the average must move, which 8 bits of precision could not represent.
   CHECK(ema.averages()[1].dtype() == DType::f32);
 }
 

@@ -1,4 +1,4 @@
-// The small GPT of the fixture (tests/fixtures/torch_gpt.py): initial weights, batches, what PyTorch made of them.
+// The small GPT of the fixture (tests/fixtures/torch_gpt.py): initial weights, batches, and PyTorch's results.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace isonorm::fixture {
 using test::on_test_device, test::test_device;
 
 constexpr int kSteps = 100;
-// PyTorch's own run, started one ulp away, ends within 3e-12 of itself: 1e-10 leaves room for another order of
-// summation only.
+// PyTorch's run, started one ulp away, ends within 3e-12 of the original run: 1e-10 only leaves room for another order
+// of summation.
 constexpr double kTolerance = 1e-10;
 
 inline const TensorMap& tensors() {
@@ -22,7 +22,7 @@ inline const TensorMap& tensors() {
   return all;
 }
 
-// The model of the fixture with its initial weights, which must have exactly the names that ours has.
+// The fixture's model with its initial weights. Their names must be exactly our model's.
 inline nn::Gpt make_gpt() {
   nn::Gpt model({.vocab = 13,
                  .context = 6,

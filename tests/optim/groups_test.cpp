@@ -1,4 +1,4 @@
-// Rates of several groups, options of a running optimizer, moved optimizers, and what a state is: a copy.
+// Learning rates of several groups, options of a running optimizer, moved optimizers, and states that are copies.
 #include "autograd/engine.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/reduce.h"
@@ -64,12 +64,12 @@ TEST_CASE("the ratios of the groups' rates go with the state") {
   const Tensor a = weight(1), b = weight(1), c = weight(1), d = weight(1);
   optim::AdamW from({{{a}, {.lr = 1}}, {{b}, {.lr = 0.25}}}), to({{{c}, {.lr = 1}}, {{d}, {.lr = 1}}});
   const TensorMap state = from.state_dict();
-  CHECK(state.find("group.0.lr_factor") == nullptr);  // one group has the state that it had
+  CHECK(state.find("group.0.lr_factor") == nullptr);  // a single group needs no factor
   to.load_state_dict(state);
   to.set_lr(2);
   CHECK(to.lr(1) == 0.5);
   optim::AdamW older({{{c}, {.lr = 1}}, {{d}, {.lr = 0.125}}});
-  older.load_state_dict(with(state, "group.1.lr_factor", {}));  // a file without factors
+  older.load_state_dict(with(state, "group.1.lr_factor", {}));  // a file of an older version, without factors
   older.set_lr(2);
   CHECK(older.lr(1) == 0.25);
   CHECK_THROWS_WITH(to.load_state_dict(with(state, "group.1.lr_factor", tensor({-1.0}))),

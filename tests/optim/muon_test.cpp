@@ -1,4 +1,4 @@
-// Newton-Schulz against its polynomial on singular values that are known, and what Muon refuses.
+// Newton-Schulz against its polynomial on known singular values, and the errors of Muon.
 #include "optim/muon.h"
 #include "tests/support/ops.h"
 #include "tests/support/test_device.h"

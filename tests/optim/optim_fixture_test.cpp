@@ -22,7 +22,7 @@ using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const nn::
 struct Run {
   const char* name;
   MakeOptimizer make;
-  std::function<void(const Parameters&)> prepare{};  // the gradients, before the step
+  std::function<void(const Parameters&)> prepare{};  // changes the gradients before the step
   optim::Schedule schedule{};
 };
 

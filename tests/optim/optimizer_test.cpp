@@ -1,4 +1,4 @@
-// Every optimizer against the published formula; groups; state; misuse.
+// Every optimizer against its published formula; groups; state; misuse.
 #include "tests/support/threads.h"
 
 #include "core/memory/allocator.h"
@@ -22,7 +22,7 @@ using test::on_test_device, test::test_device;
 
 namespace {
 
-// Several blocks, a tail, one element, none, a matrix of a whole block.
+// Several blocks and a tail; a few elements; one; none; a matrix that fills its blocks exactly.
 const std::vector<Dims> kShapes{{40001}, {3}, {1}, {0}, {128, 128}};
 
 template <class T> Tensor parameter(const std::vector<double>& values, const Dims& shape) {
@@ -127,7 +127,7 @@ TEST_CASE("a state saved and loaded goes on bit-equal") {
     const auto p = parameters();
     const auto opt = c.make(p);
     train(*opt, p, 0, 10);
-    const TensorMap saved = nn::clone(opt->state_dict());  // a copy, as a file would hold it
+    const TensorMap saved = nn::clone(opt->state_dict());  // a copy, as in a file
     std::vector<Tensor> q;
     for (const Tensor& x : p) q.push_back(parameter<double>(x.to_vector<double>(), x.shape()));
     train(*opt, p, 10, 20);
@@ -204,7 +204,7 @@ TEST_CASE("a step after the first takes no memory, and its write is seen by save
 }
 
 TEST_CASE("a training step after the second takes nothing from the system") {
-  const test::Threads one(1);  // how much scratch several threads hold at once is a matter of timing
+  const test::Threads one(1);  // with several threads, the scratch memory in use at once depends on timing
   nn::Vit model({.image = 28, .patch = 7, .transformer = {.width = 64, .depth = 2}});
   model.to(test_device());
   optim::AdamW opt(model.parameters());
@@ -241,7 +241,7 @@ TEST_CASE("bad options and parameters are one line") {
   CHECK_THROWS_WITH(optim::Adam({p}, {.beta2 = 1}), "adam: beta2 is 1, expected a number in [0, 1)");
   CHECK_THROWS_WITH(optim::AdamW({p}, {.eps = std::nan("")}), Contains("adamw: eps is nan"));
   CHECK_THROWS_WITH(optim::AdamW({p}, {.weight_decay = -0.1}), Contains("weight_decay is -0.1"));
-  CHECK(optim::AdamW({p, p}).parameters().size() == 1);  // as two models that share it list it
+  CHECK(optim::AdamW({p, p}).parameters().size() == 1);  // as listed by two models that share it
   CHECK_THROWS_WITH(optim::AdamW({{{p}, {}}, {{p}, {}}}),
                     "adamw: a parameter of shape [2] is in group 0 and in group 1");
   CHECK_THROWS_WITH(optim::AdamW({tensor({1.0})}), Contains("parameter 0 of shape [1] takes no gradient"));

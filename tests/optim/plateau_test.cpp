@@ -1,4 +1,4 @@
-// The rate that falls on a plateau, against the rates that PyTorch 2.x prints, and its state.
+// ReduceOnPlateau against the rates that PyTorch 2.x prints, and its state.
 #include "optim/plateau.h"
 
 #include <cmath>
@@ -16,7 +16,7 @@ const std::vector<double> kLosses = {3,      2.5, 2.4999, 2.6, 2.49985, 2.4, NAN
                                      2.5,    2.5, 2.5,    2.5, 2,       2.1, 2,   2.1, 2,    1.9999,
                                      1.9998, 1.9, 1.9,    1.9, 1.9,     1.9, 1.9, 1.9, 1.9,  1.9};
 
-// The losses, counted from 1, after which the rate of a ReduceLROnPlateau on kLosses fell, and the rate from then on.
+// The losses (counted from 1) after which the rate of a ReduceLROnPlateau on kLosses fell, and the new rate.
 struct Printed {
   optim::PlateauOptions options;
   std::vector<std::pair<size_t, double>> falls;
@@ -66,7 +66,7 @@ TEST_CASE("reduce on plateau goes on from its state") {
     for (size_t stop = 0; stop <= kLosses.size(); ++stop) {
       optim::ReduceOnPlateau begun(0.1, torch.options), resumed(0.1, torch.options);
       for (size_t i = 0; i < stop; ++i) begun.take(kLosses[i]);
-      resumed.take(1e-9), resumed.take(1);  // which the state replaces
+      resumed.take(1e-9), resumed.take(1);  // load_state_dict() must replace this
       resumed.load_state_dict(begun.state_dict());
       for (size_t i = stop; i < kLosses.size(); ++i) resumed.take(kLosses[i]);
       CHECK(resumed.lr() == torch.falls.back().second);

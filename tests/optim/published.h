@@ -1,4 +1,4 @@
-// The published update rules, one number at a time in f64: what the optimizers are compared with.
+// The published update rules in f64, one number at a time: the reference for the optimizers.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace isonorm::published {
 
 using Numbers = std::vector<double>;
 
-// One parameter's step: its weights, their gradients, the learning rate. A copy starts from the same state.
+// A step of one parameter: weights, gradients, learning rate. A copy of the rule starts with the same state.
 using Rule = std::function<void(Numbers&, const Numbers&, double)>;
 
 template <class Published> Rule rule(Published published) {
@@ -39,7 +39,7 @@ struct Sgd {
 
 inline double sign(double x) { return (x > 0) - (x < 0); }
 
-// Chen et al.'s algorithm 2; with both numbers one, Bernstein et al.'s algorithm 1 (signSGD, Signum).
+// Chen et al.'s algorithm 2; if both betas are equal, Bernstein et al.'s algorithm 1 (signSGD, Signum).
 struct Lion {
   double beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
   Numbers m{};
@@ -119,7 +119,7 @@ inline double norm(const Numbers& x) {
   return static_cast<double>(std::sqrt(sum));
 }
 
-// You et al. 2017, algorithm 1, of one layer.
+// You et al. 2017, algorithm 1, for one layer.
 struct Lars {
   double momentum = 0.9, weight_decay = 0, trust = 1e-3;
   bool adapt = true;
@@ -136,7 +136,7 @@ struct Lars {
   }
 };
 
-// You et al. 2020, algorithm 2, of one layer.
+// You et al. 2020, algorithm 2, for one layer.
 struct Lamb {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 1e-2;
   bool adapt = true;

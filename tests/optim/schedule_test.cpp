@@ -1,4 +1,4 @@
-// Rates at the corners of every schedule.
+// Learning rates at the corners of every schedule.
 #include "tests/support/catch.h"
 
 #include <cmath>
@@ -33,7 +33,7 @@ TEST_CASE("decays run from the peak to the floor") {
   const Schedule constant{.peak = 0.8, .warmup = 2, .decay = Decay::constant};
   CHECK(constant.lr(0) == 0.4);
   CHECK(constant.lr(1000000) == 0.8);
-  CHECK(Schedule{.peak = 1, .warmup = 3, .steps = 3}.lr(3) == 0);  // no room for a decay
+  CHECK(Schedule{.peak = 1, .warmup = 3, .steps = 3}.lr(3) == 0);  // no steps left for a decay
   const Schedule root{.peak = 0.8, .warmup = 4, .decay = Decay::inverse_sqrt, .floor = 0.1};
   CHECK(root.lr(1) == Approx(0.4));
   CHECK(root.lr(3) == 0.8);

@@ -1,4 +1,4 @@
-// Gradient penalties of a model whose tensors were written to under NoGrad: by an optimizer, an average of weights,
+// Gradient penalties of a model whose tensors were changed under NoGrad: by an optimizer, an average of weights,
 // running statistics.
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
@@ -26,9 +26,9 @@ struct Net : nn::Module {
   Tensor forward(const Tensor& x) override { return fc2(dropout(tanh(norm(fc1(x))))); }
 };
 
-// The mean square of d sum(w model(x)^2) / dx, with weights w of another model's results: a constant.
+// The mean square of d sum(w model(x)^2) / dx. w is constant: results of another model.
 Tensor penalty(nn::Module& model, const Tensor& x, const Tensor& w) {
-  manual_seed(7);  // of dropout
+  manual_seed(7);  // for dropout
   return mean(square(grad(sum(w * square(model(x))), {x}, {}, {.create_graph = true})[0]));
 }
 
@@ -74,6 +74,6 @@ TEST_CASE("gradients of a gradient penalty are right after an optimizer step, an
   ema.apply();
   check_all();
   ema.restore();
-  net.eval();  // now by the running statistics
+  net.eval();  // now with the running statistics
   check_all();
 }

@@ -1,4 +1,4 @@
-// Schedules that PyTorch has, against the rates that PyTorch 2 prints.
+// The schedules that PyTorch has, too, against the rates that PyTorch 2 prints.
 #include <cmath>
 #include <vector>
 
@@ -34,7 +34,7 @@ TEST_CASE("one cycle has the rates of torch's OneCycleLR, and stays at the last 
   check_rates(optim::OneCycle{.peak = 0.8, .steps = 10, .linear = true},
               {0.032, 0.41600000000000004, 0.8, 0.6857147428571428, 0.5714294857142858, 0.4571442285714286,
                0.34285897142857147, 0.22857371428571427, 0.11428845714285718, 3.2e-06});
-  CHECK(optim::OneCycle{.peak = 1, .steps = 4, .pct_start = 0.25}(0) == 1);  // no step to rise in
+  CHECK(optim::OneCycle{.peak = 1, .steps = 4, .pct_start = 0.25}(0) == 1);  // no step in which the rate rises
   CHECK(optim::OneCycle{.peak = 1, .steps = 4, .pct_start = 1}(3) == 1);
   CHECK(std::isfinite(optim::OneCycle{.peak = 1, .steps = 1, .pct_start = 1}(0)));
   CHECK_THROWS_WITH(optim::OneCycle{}(0), "one cycle: steps is 0, expected a number above 0");

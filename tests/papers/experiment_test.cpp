@@ -1,4 +1,4 @@
-// The experiments: each is confirmed, and what carries them can refuse.
+// The experiments: each is confirmed, and the classes that they share can also refute a claim.
 #include "papers/experiment.h"
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Convolutional layers and their norms against PyTorch's functions (tests/fixtures/torch_images.py), and what modules
-// keep.
+// Convolutional layers and their norms compared with PyTorch (tests/fixtures/torch_images.py), and the state of
+// modules.
 #include <cmath>
 
 #include "autograd/engine.h"
@@ -23,7 +23,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-// Ten layers in turn, each sums of 54 products at most and statistics of 1200 places; 16 rounded steps of each.
+// Ten layers, each with sums of at most 54 products and statistics over 1200 positions; 16 roundings of each.
 const double kTolerance = 10 * 16 * std::sqrt(1200.0) * 0x1p-52;
 
 TensorMap named(const TensorMap& all, const std::string& prefix) {
@@ -60,10 +60,11 @@ TEST_CASE("ConvPool-CNN-C has PyTorch's logits and gradients with every norm") {
     for (const nn::NamedParameter& p : model.named_parameters()) {
       INFO(p.name);
       const Tensor expected = fixture.at(of + "gradient/" + p.name);
-      // A channel's bias before a norm that takes means away has gradients of rounding alone: compared with the largest.
+      // Before a norm that subtracts the mean, a channel's bias has only rounding as gradient; compared with the
+      // largest.
       check_close(p.tensor.grad(), expected, kTolerance);
     }
-    // Tensors of the fixture's own that the model's state now holds.
+    // The model's state must now hold the fixture's tensors.
     const auto check_state = [&](const std::string& prefix) {
       const TensorMap now = model.state_dict(), expected = named(fixture, prefix);
       CHECK(expected.size() == 20);
@@ -104,7 +105,7 @@ TEST_CASE("buffers are saved, loaded, moved, cloned and not trained") {
   nn::BatchNorm norm(2);
   CHECK(norm.parameters().size() == 2);
   CHECK(norm.state_dict().size() == 4);
-  const Tensor x = tensor({1.f, 2.f, 3.f, 6.f});  // of two channels: 1, 3 and 2, 6
+  const Tensor x = tensor({1.f, 2.f, 3.f, 6.f});  // two channels: 1, 3 and 2, 6
   norm(reshape(x, {2, 2}));
   const std::vector<double> mean = norm.running_mean.to_vector<double>(), var = norm.running_var.to_vector<double>();
   CHECK((mean[0] == Approx(0.1 * 2) && mean[1] == Approx(0.1 * 4)));
@@ -153,7 +154,7 @@ TEST_CASE("dropout stands behind both poolings, noise before the first layer") {
     const auto draws = [&] { return default_generator().offset; };
     const auto before = draws();
     model(images);
-    // What a random tensor of n numbers takes of the generator is a function of n.
+    // The number of values that a random tensor draws from the generator depends only on its size.
     auto expected = before;
     const auto add = [&](Dims shape, bool normal) {
       Generator g{.seed = 1};

@@ -1,4 +1,4 @@
-// What the table of times times: sizes against the published ones, the order.
+// The cells of the table of times: sizes compared with the published ones, and their order.
 #include "papers/timing/paper_cell.h"
 
 #include <set>
@@ -8,11 +8,12 @@
 using namespace isonorm::papers;
 
 TEST_CASE("cells of the paper: weights, rows and operations") {
-  // 2305.14858's models: ViT base has 12 blocks of 12 width^2 weights, 197 rows; GPT xl's heads are wider than its stream.
+  // Models of 2305.14858: ViT base has 12 blocks of 12 width^2 weights, 197 rows; GPT xl has heads of 3072 entries and
+  // width 2048.
   const PaperCell base{true, "base", false, 4, 0}, step{true, "base", true, 4, 0}, xl{false, "xl", false, 1, 128};
   CHECK(base.weights() == 12.0 * 12 * 768 * 768);
   CHECK(base.tokens() == 4 * 197);
-  // Two products of scores in each block: 2 x 197 x 768 more for each row.
+  // Attention adds two products per block: 2 x 197 x 768 multiplications more for each row.
   CHECK(base.operations() == 2.0 * 4 * 197 * (12.0 * 12 * 768 * 768 + 2 * 12 * 197 * 768));
   CHECK(step.operations() == 3 * base.operations());
   CHECK(xl.weights() == 24.0 * 2048 * (4 * 3072 + 2 * 4 * 2048) + 2048.0 * 50257);
@@ -28,7 +29,7 @@ TEST_CASE("cells of the paper: weights, rows and operations") {
   CHECK((PaperCell{false, "small", false, 1, 128}.published().empty()));
   CHECK((PaperCell{false, "small", false, 16, 512}.published().empty()));
   CHECK((PaperCell{false, "small", true, 1, 512}.published().empty()));
-  CHECK(base.published().empty());  // of inference there are averages alone
+  CHECK(base.published().empty());  // only averages are published for inference
 }
 
 TEST_CASE("cells of the paper: each once, the small ones among all") {

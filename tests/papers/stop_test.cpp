@@ -1,4 +1,4 @@
-// Long work ends after the step that it is in.
+// Long computations end after the step in which they are stopped.
 #include <atomic>
 
 #include "equivalence/grid/grid.h"
@@ -9,7 +9,8 @@ using namespace isonorm;
 using namespace isonorm::equivalence;
 using namespace isonorm::papers;
 
-// Trainings that have not begun ask once each; the zoo has 1,040. Where there are fewer questions in all, `told` shows it.
+// A training that has not begun still calls stop() once; the zoo has 1,040 trainings. If an experiment makes fewer
+// calls than this in all, the check of `told` shows that it stopped.
 constexpr int kMostTrainings = 2000;
 
 TEST_CASE("experiments: the largest scale ends at the step at which it is stopped") {

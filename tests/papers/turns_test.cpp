@@ -1,4 +1,4 @@
-// Times in turns: intervals of medians, rounds, and what follows from made times.
+// Times in turns: intervals of medians, rounds, and conclusions from simulated times.
 #include "papers/timing/turns.h"
 
 #include <algorithm>
@@ -17,11 +17,11 @@ TEST_CASE("the interval of a median misses it as seldom as it says") {
   CHECK((median_of(ten).low == 1 && median_of(ten).high == 10));  // 2^-10 is below it
   std::vector<double> twenty;
   for (int i = 1; i <= 20; ++i) twenty.push_back(i);
-  // Of 20 tosses 3 or fewer are heads with probability 1351/2^20 = 0.00129, 2 or fewer with 211/2^20 = 0.0002.
+  // In 20 tosses, at most 3 are heads with probability 1351/2^20 = 0.00129, at most 2 with 211/2^20 = 0.0002.
   CHECK((median_of(twenty).low == 3 && median_of(twenty).high == 18));
   std::vector<double> many;
   for (int i = 1; i <= 2001; ++i) many.push_back(i);
-  // Of n tosses n/2 - 3.09 sqrt(n)/2 or fewer are heads with probability 0.001 (the normal distribution's).
+  // In n tosses, at most n/2 - 3.09 sqrt(n)/2 are heads with probability 0.001 (normal approximation).
   CHECK(std::abs(median_of(many).low - (1000.5 - 3.0902 * std::sqrt(2001) / 2)) < 2);
   CHECK(median_of(many).low + median_of(many).high == 2002);
   std::mt19937_64 random(1);
@@ -32,14 +32,14 @@ TEST_CASE("the interval of a median misses it as seldom as it says") {
     const Median m = median_of(v);
     missed += m.low > 1 || m.high < 1;
   }
-  CHECK(missed < 40 + 5 * std::sqrt(40.0));  // 0.002 of them, and five standard deviations
+  CHECK(missed < 40 + 5 * std::sqrt(40.0));  // 0.002 of them plus five standard deviations
   CHECK(missed > 0);
 }
 
 TEST_CASE("works run in turns, each round from another one, and ratios are those of a round") {
   std::vector<int> order;
   int calls = 0;
-  // The machine becomes slower by the round: the ratio does not see it.
+  // The machine becomes slower from round to round, which does not change the ratio.
   const auto work = [&](int name, double factor) {
     return [&order, &calls, name, factor] {
       order.push_back(name);
@@ -52,7 +52,7 @@ TEST_CASE("works run in turns, each round from another one, and ratios are those
   CHECK(order == std::vector<int>{0, 1, 2, 0, 1, 2, 1, 2, 0, 2, 0, 1, 0, 1, 2});
   REQUIRE(t.ratio.size() == 3);
   CHECK((t.ratio[0].median == 1 && t.ratio[1].median == 2 && t.ratio[2].median == 0.5));
-  CHECK(t.seconds == 3.5);  // of 2, 3, 4 and 5
+  CHECK(t.seconds == 3.5);  // the median of 2, 3, 4 and 5
   CHECK(in_turns(works, {.seconds = 1e9, .fewest = 1, .most = 7}).rounds == 7);
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("a lead is what lies beyond both intervals") {
   lead.count({0.90, 0.93, 0.98}, {0.97, 1, 1.03});  // they overlap
   CHECK((lead.ahead == 1 && lead.behind == 0));
   lead.count({1.1, 1.2, 1.3}, {0.97, 1, 1.03});
-  CHECK((!lead.kept() && !lead.lost()));  // one each: nothing follows
+  CHECK((!lead.kept() && !lead.lost()));  // one each: no conclusion
   lead.count({1.1, 1.2, 1.3}, {0.97, 1, 1.03});
   CHECK((!lead.kept() && lead.lost()));
 }

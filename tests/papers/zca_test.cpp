@@ -1,4 +1,4 @@
-// ZCA whitening against naive loops: (covariance + eps) times the square of the matrix is the identity.
+// ZCA whitening checked by naive loops: (covariance + eps) times the square of the matrix is the identity.
 #include "papers/images/zca.h"
 
 #include <cmath>
@@ -12,7 +12,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-// Random images whose neighbouring pixels go together; the first pixel is always 7.
+// Random images with correlated neighbouring pixels. The first pixel is always 7.
 data::LabelledImages made_images(int64_t n, Dims shape) {
   std::mt19937_64 random(3);
   shape = Dims{n, shape[0], shape[1], shape[2]};
@@ -40,7 +40,7 @@ Matrix times(const Matrix& a, const Matrix& b) {
 }  // namespace
 
 TEST_CASE("the ZCA matrix is the inverse root of the covariance, and whitens") {
-  constexpr int64_t n = 1500, pixels = 24;  // over a block of images
+  constexpr int64_t n = 1500, pixels = 24;  // more images than fit a block
   const data::LabelledImages set = made_images(n, {4, 3, 2});
   const ZcaOptions o{.eps = 1e-3, .scale = {.mean = {0.4}, .std = {0.3}, .dtype = DType::f64}};
   const Zca zca = Zca::fit(set, o);
@@ -59,7 +59,8 @@ TEST_CASE("the ZCA matrix is the inverse root of the covariance, and whitens") {
       w[a][b] = zca.matrix.to_vector<double>()[a * pixels + b];
       if (a == b) c[a][b] += 1e-3L;
     }
-  // Entries of w are at most 1/sqrt(eps) = 32 and the covariance's condition is below 2e4: 24 terms of that, rounded.
+  // Entries of w are at most 1/sqrt(eps) = 32, and the covariance's condition number is below 2e4; sums of 24 such
+  // terms are rounded.
   const Matrix one = times(c, times(w, w));
   for (int64_t a = 0; a < pixels; ++a) {
     CHECK(std::abs(zca.mean.to_vector<double>()[a] - static_cast<double>(mean[a])) < 1e-12);

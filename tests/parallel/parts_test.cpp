@@ -1,4 +1,5 @@
-// What users do to models of which ranks have parts, beside training them: each goes on to train the whole model, or is refused.
+// Uses of models that are split over ranks, other than training: each gives the results of the whole model or is
+// refused.
 #include "parallel/parts.h"
 
 #include "autograd/grad_mode.h"
@@ -29,7 +30,7 @@ using training::Step, training::StepOptions, training::cross_entropy_of;
 namespace {
 
 constexpr int64_t kVocab = 11, kTime = 6;
-constexpr double kClose = 1e-9;  // AdamW divides by a square root, which makes rounding of small gradients larger
+constexpr double kClose = 1e-9;  // AdamW divides by a square root, which amplifies rounding of small gradients
 
 nn::GptOptions options() {
   return {.vocab = kVocab,
@@ -67,7 +68,7 @@ void check_close(const TensorMap& found, const TensorMap& expected, double close
   }
 }
 
-// Computes with what is stored, of which a rank has the half: one row, which goes with both.
+// Computes with the stored tensor. Each rank has half: one row, which broadcasts just as well.
 struct Raw : nn::Module {
   nn::Parameter& scale = add_parameter("scale", ones({2, 3}));
   Tensor forward(const Tensor& x) override { return x * scale; }
@@ -96,7 +97,7 @@ TEST_CASE("parts: a rank whose targets are all ignored") {
 
 TEST_CASE("parts: a model that moves to another dtype, is frozen and thawed") {
   const auto moved = [](nn::Gpt& m) {
-    m(batch_of(0).inputs);  // what was gathered may be kept
+    m(batch_of(0).inputs);  // gathered parameters may be kept from here
     m.to(DType::f64), m.freeze(), m.freeze(false);
   };
   nn::Gpt one = model_of();
@@ -228,7 +229,8 @@ TEST_CASE("parts: data and layers shared at once train what one process trains")
   });
 }
 
-// Listened to, the backward of a decoder's block reaches what its encoder has computed.
+// With a group, the backward runs under a listener. Even then a recomputed decoder block must pass gradients to the
+// encoder.
 TEST_CASE("parts: an encoder-decoder whose blocks are computed once more") {
   const auto trained_by = [](Group* group, bool again) {
     manual_seed(3);

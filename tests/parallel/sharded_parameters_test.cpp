@@ -1,4 +1,4 @@
-// Ranks that share gradients and parameters by their rows train what ranks train that have all, bit by bit.
+// Ranks that shard gradients and parameters by rows train the same weights, bit by bit, as ranks without sharding.
 #include "parallel/sharded_parameters.h"
 
 #include <filesystem>
@@ -48,7 +48,7 @@ struct Setting {
   DType dtype = DType::f32;
 };
 
-// 10 rows of fc1 and 11 of the table are more than 3 or 4 ranks share evenly.
+// 10 rows of fc1 and 11 of the table: 3 or 4 ranks cannot share them evenly.
 nn::Gpt model_of(const Setting& s) {
   nn::GptOptions o{.vocab = kVocab, .context = kTime, .tied = s.tied, .transformer = s.transformer};
   o.transformer.width = 12, o.transformer.depth = 2, o.transformer.heads = 2, o.transformer.mlp_width = 10;
@@ -88,7 +88,7 @@ Seen trained(const Setting& s, Group& g, Stage stage, const Seen* from = nullptr
   seen.state = shards ? shards->whole_state(adamw) : nn::clone(adamw.state_dict());
   if (shards) {
     shards->gather();
-    if (g.rank() == 0) {  // by itself
+    if (g.rank() == 0) {  // without the other ranks
       const NoGrad no_grad;
       nn::Gpt whole = model_of(s);
       model.eval(), whole.eval();
@@ -155,7 +155,8 @@ TEST_CASE("sharded parameters: the same bits with other models and rows") {
   CHECK_NOTHROW(check_stages({.dtype = DType::bf16}, 2));
 }
 
-// Of what is read twice, each gradient is summed over the ranks before the two are added: a tied table; a matrix that takes up a norm's bias.
+// If a parameter is read twice (a tied table, a matrix that includes a norm's bias), each gradient is summed over the
+// ranks before the two are added.
 TEST_CASE("sharded parameters: to rounding where gradients are clipped, accumulated, or of what is read twice") {
   for (const Setting& s :
        {Setting{.on = {.form = Form::crms_norm}, .clip = 0.1}, Setting{.accumulate = 3}, Setting{.tied = true},
@@ -166,7 +167,7 @@ TEST_CASE("sharded parameters: to rounding where gradients are clipped, accumula
       const Seen all = trained(of, g, Stage::none);
       for (const Stage stage : {Stage::two, Stage::three, Stage::recomputed}) {
         const Seen seen = trained(of, g, stage);
-        for (const auto& [name, x] : all.state)  // of AdamW: sums of gradients, and of their squares
+        for (const auto& [name, x] : all.state)  // AdamW's sums of gradients and of their squares
           if (name.ends_with("exp_avg")) {
             const double off = amax(abs(*seen.state.find(name) - x)).item(), size = amax(abs(x)).item();
             check(off <= 1e-12 * std::max(size, 1e-3), name, " is ", off, " off, the largest is ", size);

@@ -1,4 +1,4 @@
-// A model of which each rank has a part is the whole model: logits, gradients of every parameter, trainings. Ranks are threads.
+// A model split over ranks equals the whole model: logits, gradients of every parameter, trainings. Ranks are threads.
 #include "parallel/tensor_parallel.h"
 
 #include "autograd/engine.h"
@@ -54,7 +54,7 @@ training::Examples batch_of(uint64_t step) {
   return {narrow(ids, 1, 0, kTime).contiguous(), narrow(ids, 1, 1, kTime).contiguous()};
 }
 
-// In f64, with parameters that are all drawn: no gain is 1, no bias 0.
+// In f64, with random parameters: no gain is 1, no bias 0.
 nn::Gpt whole_model(const Setting& s) {
   manual_seed(3);
   nn::Gpt model = streams::make<nn::Gpt>(s.options(), s.on);
@@ -66,12 +66,11 @@ nn::Gpt whole_model(const Setting& s) {
 
 struct Seen {
   std::vector<double> losses, norms;
-  TensorMap gradients, weights;  // of the whole model; gradients of the first step
+  TensorMap gradients, weights;  // of the whole model; gradients are of the first step
 };
 
 Seen trained(nn::Gpt& model, TensorParallel* split, double clip) {
-  optim::AdamW adamw(model.parameters(),
-                     {.lr = 1e-3, .eps = 1e-4});  // an eps that entries of rounding noise do not pass
+  optim::AdamW adamw(model.parameters(), {.lr = 1e-3, .eps = 1e-4});  // an eps above entries that are rounding noise
   training::StepOptions options{.limits = {.norm = clip}};
   options.parts = split;
   training::Step step(model, adamw, training::cross_entropy_of, options);
@@ -90,7 +89,7 @@ Seen trained(nn::Gpt& model, TensorParallel* split, double clip) {
   return seen;
 }
 
-// Sums of at most a few hundred terms, through two blocks: relative to the largest entry.
+// Tolerance relative to the largest entry, for sums of at most a few hundred terms through two blocks.
 constexpr double kClose = 1e-12;
 
 void check_close(const TensorMap& found, const TensorMap& expected) {
@@ -216,7 +215,8 @@ TEST_CASE(
         const Tensor loss = training::cross_entropy_of(part, e);
         const int64_t forward = g.bytes_sent() - before;
         const int64_t numbers = 3 * kTime * streams::Stream(s.on, 12).stored_width(), branches = 2 * 2;
-        // Each all_reduce on 2 ranks sends 2 / 2 of the rows, a gather or a scatter half of it; one gather ends the stack.
+        // On 2 ranks each all_reduce sends 2 / 2 of the rows, a gather or scatter half as much. One gather ends the
+        // stack.
         check(forward == 4 * numbers * branches + (rows ? 4 * numbers / 2 : 0), forward, " bytes forward");
         backward(loss);
         const int64_t back = g.bytes_sent() - before - forward;
@@ -239,7 +239,7 @@ TEST_CASE("tensor parallel: functions over ranks have the derivatives of the who
       backward(sum(back * w));
       check(same_bytes(whole.grad(), w), "gradient of the whole");
     }
-    // Every rank uses the gathered rows in its own way, r + 1 times, and has a part of the sum.
+    // Every rank uses the gathered rows differently, times r + 1, and has a part of the sum.
     set_grad(whole, {});
     const double own = g.rank() + 1;
     const Tensor gathered = parallel::gathered_parts(parallel::own_part(whole, 1, g), 1, g);

@@ -6,7 +6,8 @@ namespace {
 
 template <class T> bool is_nan(T x) { return x != x; }
 
-// A comparison with NaN is false, with suffix u (unordered) true. lo, ls, hi, hs are lt, le, gt, ge of unsigned integers.
+// A comparison with NaN is false, with suffix u (unordered) true. lo, ls, hi, hs are lt, le, gt, ge of unsigned
+// integers.
 template <class T> Execute comparison(const Instruction& in, Modifiers& modifiers) {
   if (modifiers.take("eq")) return binary<T>(in, [](T a, T b) { return a == b; });
   if (modifiers.take("ne")) return binary<T>(in, [](T a, T b) { return a != b && !is_nan(a) && !is_nan(b); });

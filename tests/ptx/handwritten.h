@@ -53,8 +53,8 @@ class Handwritten {
   std::unique_ptr<Kernel> kernel_;
 };
 
-// The results of `body` for each pair (a[i], b[i]), at most 1024. Inputs of 4 bytes are in %r1 and %r2, inputs of 8 bytes in
-// %rd3 and %rd4. A result of 4 bytes is left in %r3, of 8 bytes in %rd5.
+// The results of `body` for each pair (a[i], b[i]), at most 1024. Inputs of 4 bytes are in %r1 and %r2, inputs of 8
+// bytes in %rd3 and %rd4. A result of 4 bytes is left in %r3, of 8 bytes in %rd5.
 template <class R, class T>
 std::vector<R> results(const std::string& body, const std::vector<T>& a, const std::vector<T>& b) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);

@@ -37,8 +37,8 @@ Execute select_load(Instruction& in, Modifiers& modifiers) {
   return modifiers.take("trans") ? load_matrices<true> : load_matrices<false>;
 }
 
-// The sum of 16 exact products and c, rounded toward zero to f32. PTX leaves order and rounding of the sum open (9.7.15.5);
-// tensor cores round toward zero (Fasi et al., "Numerical behavior of NVIDIA tensor cores", 2021).
+// The sum of 16 exact products and c, rounded toward zero to f32. PTX leaves order and rounding of the sum open
+// (9.7.15.5); tensor cores round toward zero (Fasi et al., "Numerical behavior of NVIDIA tensor cores", 2021).
 float sum_of_products(const float* a, const float* b, float c) {
   double sum = c;
   for (int k = 0; k < 16; ++k) sum += static_cast<double>(a[k]) * b[k];

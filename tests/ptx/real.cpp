@@ -1,5 +1,5 @@
-// Arithmetic of f32 and f64 (9.7.3), rounded to nearest unless the instruction says otherwise. Approximations (approx) are
-// rounded correctly: a device may give any result within their bounds.
+// Arithmetic of f32 and f64 (9.7.3), rounded to nearest unless the instruction says otherwise. Approximations (approx)
+// are rounded correctly: a device may give any result within their bounds.
 #include <cfenv>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// Types, state spaces and register values of PTX. Numbers of sections, here and in the other files of this folder, refer to
-// NVIDIA's "Parallel Thread Execution ISA", version 9.0.
+// Types, state spaces and register values of PTX. Numbers of sections, here and in the other files of this folder,
+// refer to NVIDIA's "Parallel Thread Execution ISA", version 9.0.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,8 @@ struct Warp {
   Warp(const Function& function, int number);
   uint64_t* row(int reg) { return registers.data() + static_cast<size_t>(reg) * kLanes; }
 
-  // Begins a block with these lanes. Registers and frames are not cleared: they hold garbage, later another block's values.
+  // Begins a block with these lanes. Registers and frames are not cleared: they hold garbage, later another block's
+  // values.
   void begin(Block& block, uint32_t lanes);
   // Executes until all lanes have ended or wait for other warps, or the schedule interrupts the warp. Throws Fault.
   void run(Schedule& schedule);

@@ -1,4 +1,5 @@
-// A document in its three renderings: nothing that is in it is missing in one of them, but what a terminal is spared.
+// A document in its three renderings: each has everything that the document holds, except for parts hidden in a
+// terminal.
 #include "reports/document.h"
 
 #include <cmath>

@@ -20,7 +20,7 @@ TEST_CASE("svg: points lie where the axes say") {
   CHECK(contains(svg_chart(chart), "<path class=\"line\" d=\"M0.0 162.0L500.0 81.0L1000.0 0.0\">"));
   chart.log_scale = true;
   chart.low = 1e-4, chart.high = 1;
-  chart.lines[0].values = {0, 1e-2, 1};  // zero lies on the lower edge
+  chart.lines[0].values = {0, 1e-2, 1};  // zero is on the lower edge
   CHECK(contains(svg_chart(chart), "d=\"M0.0 162.0L500.0 81.0L1000.0 0.0\""));
   CHECK(contains(svg_chart(chart), ">10⁻²</text>"));
   chart.low = 0;
@@ -83,7 +83,7 @@ TEST_CASE("svg: labels stand in the order in which the lines end, none on anothe
   CHECK(heights.front() < 60);
   CHECK(heights.back() <= 104);                       // the baseline of a text on the axis
   CHECK(chart.margins().right > 6 * 6);               // "second" ends at the right edge
-  chart.lines = {{"early", "rms", {0, 1}, "early"}};  // at a quarter of the width
+  chart.lines = {{"early", "rms", {0, 1}, "early"}};  // ends at a quarter of the width
   CHECK(chart.margins().right == 12);
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("svg: round ticks") {
   CHECK(round_ticks(1, 200, 4) == std::vector<double>{50, 100, 150, 200});
   CHECK(round_ticks(-3, 3, 3) == std::vector<double>{-2, 0, 2});
   CHECK(round_ticks(1, 1, 4).empty());
-  CHECK_FALSE(std::signbit(round_ticks(0, 1e-3, 4)[0]));  // "-0" it would say
+  CHECK_FALSE(std::signbit(round_ticks(0, 1e-3, 4)[0]));  // "-0" would be printed
 }
 
 TEST_CASE("svg: names are escaped, those of an axis of its own, too") {

@@ -1,4 +1,4 @@
-// Tables at a limited width: no line is longer, no number is broken, nothing is lost.
+// Tables of limited width: no line is longer, no number is broken, nothing is lost.
 #include "reports/text_table.h"
 
 #include <iterator>

@@ -32,7 +32,7 @@ Matrix product(const Matrix& a, const Matrix& b) {
   });
 }
 
-// I of any shape, P = I - 11^T/d, D = [I; -1^T], and Q by orthogonalising e_0 - e_k, k = 1, 2, ...
+// The matrices: I of any size, P = I - 11^T/d, D = [I; -1^T], and Q by orthogonalizing e_0 - e_k, k = 1, 2, ...
 Matrix eye(int64_t rows, int64_t columns) {
   return made(rows, columns, [](int64_t r, int64_t c) { return r == c; });
 }
@@ -47,7 +47,7 @@ Matrix gram_schmidt(int64_t d) {
   for (int64_t k = 1; k < d; ++k) {
     std::vector<double> v(static_cast<size_t>(d));
     v[0] = 1, v[static_cast<size_t>(k)] = -1;
-    for (int pass = 0; pass < 2; ++pass)  // the second takes away what rounding left
+    for (int pass = 0; pass < 2; ++pass)  // the second pass removes what rounding left
       for (int64_t j = 0; j < k - 1; ++j) {
         double dot = 0;
         for (int64_t i = 0; i < d; ++i) dot += v[i] * q.at(i, j);
@@ -86,7 +86,7 @@ std::vector<Case> cases(int64_t d) {
 
 double tolerance(DType dtype, int64_t d) { return 16 * epsilon(dtype) * std::sqrt(static_cast<double>(d)); }
 
-// What the dense matrix makes of x [3, size, 4] along dimension 1.
+// The product of the dense matrix with x [3, size, 4] along dimension 1.
 Tensor naive(const Matrix& m, const Tensor& x) {
   const std::vector<double> v = x.to_vector<double>();
   std::vector<double> y(static_cast<size_t>(3 * m.rows * 4));

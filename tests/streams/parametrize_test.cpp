@@ -1,4 +1,4 @@
-// Layouts: models that are put on one stream after the other, and what is refused.
+// Layouts: models that are put on one stream after another, and layouts that are refused.
 #include "streams/parametrize.h"
 
 #include "nn/linear.h"
@@ -13,7 +13,7 @@ using streams::stream_of;
 namespace {
 
 constexpr int64_t kWidth = 8;
-constexpr double kClose = 64 * 12 * 0x1p-52;  // sums of 12 terms behind norms, which divide by deviations of order 1
+constexpr double kClose = 64 * 12 * 0x1p-52;  // sums of 12 terms after norms, which divide by deviations of order 1
 const TransformerOptions kOneBlock{.width = kWidth, .depth = 1, .heads = 2};
 
 Stream on(Form form) { return Stream(form, kWidth); }
@@ -73,7 +73,7 @@ TEST_CASE("layout: what a stream attached goes with it") {
     INFO(name_of(form));
     parametrize(net, layout(), on(form));
     CHECK_THROWS_WITH(parametrize(net, layout().writes("typo"), on(Form::layer_norm)), Contains("\"typo\""));
-    CHECK(stream_of(net)->form() == form);  // nothing was changed
+    CHECK(stream_of(net)->form() == form);  // nothing has changed
     check_close(net(x), plain, kClose);
     CHECK_THROWS_WITH(parametrize(net, layout(), Stream(Form::crms_norm, kWidth, Stored::mapped)),
                       Contains("use raw storage"));
@@ -99,7 +99,7 @@ TEST_CASE("layout: two streams of a model, and a norm that no layout names, are 
   parametrize(two, of("a."), on(Form::rms_norm));
   parametrize(two, of("b."), on(Form::rms_norm));
   check_close(two(x), plain, 2 * kClose);
-  // An unnamed norm of compressed rows is an error, not another function.
+  // A norm of compressed rows that the layout does not name is an error, not another function.
   Net<LayerNorm> net;
   parametrize(net, Layout().writes("entry").writes("down").reads("up", "norm1"), on(Form::crms_norm));
   CHECK_THROWS_WITH(net(x), Contains("norm: rows of shape [6, 7], its width is 8"));
@@ -238,7 +238,7 @@ TEST_CASE("layout: a copy of a model is on its stream, and a layer of such a mod
     CHECK(stream_of(copy)->form() == form);
     CHECK(copy.norm.spec().kind == net.norm.spec().kind);
     check_close(copy(x), net(x), 0);
-    fill(net.norm.weight, 2);  // the copy reads through a norm of its own
+    fill(net.norm.weight, 2);  // the copy has its own norm
     check_close(copy(x), plain, kClose);
     fill(net.norm.weight, 1);
     copy_into(net.norm.weight, copy.norm.weight);
@@ -292,7 +292,7 @@ TEST_CASE("layout: parts that it does not name stay what they are, and parts on 
     check_close(nets.a(x), a, kClose);
     check_close(nets.b(x), a, kClose);
   }
-  nets.replace("a", Net<LayerNorm>());  // on no stream any more
+  nets.replace("a", Net<LayerNorm>());  // this child is on no stream
 }
 
 TEST_CASE("layout: what would be another function unseen is refused") {

@@ -48,7 +48,7 @@ std::string replaced(std::string json, const std::string& from, const std::strin
   return json.replace(at, from.size(), to);
 }
 
-// Whether two placements of a state convert it to the same tensors.
+// True if a state converts to the same tensors by both placements.
 void check_same(const TensorMap& state, const streams::Placement& one, const streams::Placement& other) {
   for (Form to : {Form::rms_norm, Form::crms_norm}) {
     const Conversion a = convert(state, one, to), b = convert(state, other, to);
@@ -106,9 +106,9 @@ TEST_CASE("a layer's bias is what belongs to its weight, and nothing else of tha
     l.width(8).norm("n", 1e-5).writes("table", 1).reads(reader, "n", 1, bias);
     return streams::placement_in(l, state, Form::layer_norm);
   };
-  for (const char* reader : {"q", "q.weight"})  // q.bias is of nothing that was named
+  for (const char* reader : {"q", "q.weight"})  // no pattern names q.bias
     CHECK_THROWS_WITH(convert(state, with(reader, "q.b2"), Form::rms_norm), Contains("'q.bias'"));
-  // A matrix that is called a bias is what its own name says.
+  // The layout decides, not the name: a matrix called "bias" is a writer here.
   TensorMap table;
   table.add("pos.bias", randn({8, 8}, kF64)), table.add("q.weight", randn({3, 8}, kF64));
   for (const char* writer : {"pos.bias", "pos.*"}) {
@@ -145,7 +145,7 @@ TEST_CASE("a description in short: alternatives in braces, an eps as a number") 
 
 TEST_CASE("a gain that is stored as 1+w is one more than what is stored") {
   const TensorMap state = gpt2();
-  TensorMap less;  // whose gains are multiples of 1/64, so that 1 is taken off exactly
+  TensorMap less;  // its gains are multiples of 1/64, so subtracting 1 is exact
   TensorMap plain;
   for (const auto& [name, tensor] : state) {
     const bool gain = name.find("ln_") != name.npos && name.ends_with("weight");
@@ -219,10 +219,10 @@ TEST_CASE("what a description leaves out or says twice is refused by name") {
       {"\"h.*.attn.bias\"", "\"*.*.*.*\"", "more than three stars"}};
   for (const auto& [from, to, says] : wrong)
     CHECK_THROWS_WITH(placed(state, replaced(kGpt2, from, to)), Contains(says));
-  // What is not described at all stops the conversion.
+  // A tensor without any description stops the conversion.
   const streams::Placement unplaced = placed(state, replaced(kGpt2, "\"wpe.weight\": 1,", ""));
   CHECK_THROWS_WITH(convert(state, unplaced, Form::rms_norm), Contains("'wpe.weight'") && Contains("unexpected"));
-  // So does a norm that is not.
+  // A norm without a description stops it, too.
   CHECK_THROWS_WITH(convert(state, placed(state, replaced(kGpt2, "\"h.*.ln_2\": \"1e-5\",", "")), Form::rms_norm),
                     Contains("h.0.ln_2"));
 }

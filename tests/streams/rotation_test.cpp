@@ -1,4 +1,4 @@
-// Rotations of a stream: orthogonal to rounding, of the kind that they say, and what a file may not be.
+// Rotations of a stream: orthogonal up to rounding, with the promised properties, and files that are refused.
 #include "streams/rotation.h"
 
 #include "io/npy.h"
@@ -10,7 +10,7 @@ using namespace isonorm::streams;
 
 namespace {
 
-// The largest entry of |Q^T Q - I|, by sums written out.
+// The largest entry of |Q^T Q - I|, by explicit sums.
 double off(const Tensor& q, bool rows = false) {
   const std::vector<double> v = q.to_vector<double>();
   const int64_t d = q.size(0);
@@ -37,12 +37,12 @@ TEST_CASE("a Hadamard rotation has entries +-1/sqrt(d), signs first: Q^T is H di
     CHECK(off(q) <= rounding(d));
     CHECK(off(q, true) <= rounding(d));
     CHECK(hadamard_rotation(d, 5).to_vector<double>() == v);
-    // Another seed turns whole rows of Q around.
+    // Another seed changes the signs of whole rows of Q.
     for (int64_t i = 0; i < d; ++i)
       for (int64_t j = 1; j < d; ++j) CHECK(v[i * d] * other[i * d] * v[i * d + j] * other[i * d + j] > 0);
     if (d >= 12) CHECK(v != other);
   }
-  // Sylvester's matrix but for the signs: entry (i, j) has the parity of the ones in i & j.
+  // Up to signs this is Sylvester's matrix: the sign of entry (i, j) is the parity of the ones in i & j.
   const std::vector<double> v = hadamard_rotation(8, 1).to_vector<double>();
   for (int i = 0; i < 8; ++i)
     for (int j = 0; j < 8; ++j) CHECK((v[i * 8 + j] == v[i * 8]) == (__builtin_popcount(i & j) % 2 == 0));
@@ -52,8 +52,8 @@ TEST_CASE("a Hadamard rotation has entries +-1/sqrt(d), signs first: Q^T is H di
 
 TEST_CASE("a rotation by Haar's measure is orthogonal to rounding of f64, and prefers no direction") {
   for (int64_t d : {1, 2, 7, 65}) CHECK(off(haar_rotation(d, 3)) <= rounding(d));
-  // Entries of a unit vector in any direction: mean 0 and mean square 1/d, over 400 matrices to 5 standard errors; and the sign
-  // of the diagonal, which QR without Mezzadri's rule would fix, is even.
+  // In a random direction an entry of a unit vector has mean 0 and mean square 1/d: checked over 400 matrices to 5
+  // standard errors. The signs of the diagonal, which are fixed in QR without Mezzadri's rule, are balanced.
   const int64_t d = 4, count = 400;
   double mean = 0, square = 0, positive = 0;
   for (int64_t seed = 0; seed < count; ++seed) {
@@ -61,7 +61,7 @@ TEST_CASE("a rotation by Haar's measure is orthogonal to rounding of f64, and pr
     mean += v[1] / count, square += v[1] * v[1] / count, positive += v[5] > 0 ? 1.0 / count : 0;
   }
   CHECK(std::abs(mean) < 5 * std::sqrt(0.25 / count));
-  CHECK(std::abs(square - 0.25) < 5 * std::sqrt(0.0625 / count));  // its variance is 2 (d - 1) / (d^2 (d + 2)) = 1/16
+  CHECK(std::abs(square - 0.25) < 5 * std::sqrt(0.0625 / count));  // variance 2 (d - 1) / (d^2 (d + 2)) = 1/16
   CHECK(std::abs(positive - 0.5) < 5 * std::sqrt(0.25 / count));
   const Tensor q = haar_rotation(9, 2);
   CHECK(haar_rotation(9, 2).to_vector<double>() == q.to_vector<double>());

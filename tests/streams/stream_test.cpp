@@ -1,4 +1,4 @@
-// The coordinates of a stream as they are computed: rounding, and what is refused.
+// The coordinates of a stream in floating point: rounding, and arguments that are refused.
 #include "nn/linear.h"
 #include "nn/residual/pre_norm.h"
 #include "streams/parametrize.h"
@@ -13,7 +13,7 @@ using streams::Stream;
 
 namespace {
 
-// A norm with gain and bias, and what reads through it.
+// A norm with gain and bias, and a reader.
 struct Reader : Module {
   PreNorm& norm;
   Linear& head;
@@ -22,7 +22,7 @@ struct Reader : Module {
 }  // namespace
 
 TEST_CASE("the entry that compressed rows do not store is as exact as the others") {
-  // Minus the sum of d - 1 entries, it would hold a rounding error that they share d - 1 times.
+  // Computed as minus the sum of d - 1 entries it would contain their common rounding error d - 1 times.
   const int64_t d = 96, columns = 64;
   manual_seed(11);
   const Tensor x = randn({d, columns}, {DType::f64}) + 300;
@@ -35,8 +35,8 @@ TEST_CASE("the entry that compressed rows do not store is as exact as the others
     const long double exact = raw[(d - 1) * columns + c] - mean;
     worst = std::max(worst, static_cast<double>(std::abs(last - exact)));
   }
-  // d roundings of partial sums below 32, so of up to 8 eps, add up like sqrt(d) of them. That of the mean, shared,
-  // would be up to 128 eps d.
+  // d roundings of partial sums below 32, each up to 8 eps, add up to about sqrt(d) of them. A rounding error of the
+  // mean, which all entries have in common, would add up to 128 eps d.
   const double in_eps = worst / 0x1p-52;
   CHECK(in_eps <= 8 * std::sqrt(static_cast<double>(d)));
 }

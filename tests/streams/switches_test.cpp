@@ -1,5 +1,5 @@
-// The architecture switches of docs/normalization.md: which keep the forms of the stream one training and which do not
-// (G9), and readers with zero row sums (G12).
+// The architecture switches of docs/normalization.md: switches with which the forms of the stream remain one training,
+// and switches with which they do not (G9); readers with zero row sums (G12).
 #include "equivalence/compare/own_training.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
@@ -22,16 +22,16 @@ constexpr size_t kControls = 3;
 constexpr uint64_t kSeed = 17;
 const Form kForms[] = {Form::rms_norm, Form::crms_norm, Form::crms_isometric};
 
-// A model's options, and its stream's.
+// The options of a model and of its stream.
 struct Options : GptOptions {
   streams::StreamOptions stream;
 };
 
 struct Switch {
   const char* name;
-  std::function<void(Options&)> on;                         // in the reference and in the form
-  std::function<void(Options&)> in_form = [](Options&) {};  // what only the form has
-  // Deviation of the loss at step 0 and its largest over the run must reach these; 0: the trainings are the same.
+  std::function<void(Options&)> on;                         // applied to the reference and to the form
+  std::function<void(Options&)> in_form = [](Options&) {};  // applied only to the form
+  // The deviation of the loss at step 0 and its maximum over the run must reach these; 0: the trainings are the same.
   double first = 0, largest = 0;
 };
 
@@ -45,7 +45,7 @@ Options options(const Switch& s, Form form) {
   return o;
 }
 
-// Trained with the targets of one batch in reverse order: that shows what a wrong training reaches.
+// A training with the targets of one batch in reverse order: how far a wrong training deviates.
 struct Misled : OwnTraining {
   using OwnTraining::OwnTraining;
   void differentiate(const Examples& batch) override {
@@ -54,9 +54,10 @@ struct Misled : OwnTraining {
   int step = 0;
 };
 
-// Trains Pre-LN, controls that differ from it by one ulp, itself misled and the forms beside it; and judges them.
+// Trains the Pre-LN model, controls that differ from it by one ulp, a misled copy, and the forms in lockstep; judges
+// the forms.
 void lockstep(const Switch& s, bool adam) {
-  constexpr size_t kForm = 2 + kControls;  // the first one
+  constexpr size_t kForm = 2 + kControls;  // index of the first form
   std::vector<std::unique_ptr<Gpt>> models;
   std::vector<RunResult> results(kForm + std::size(kForms));
   Lockstep all;
@@ -67,7 +68,7 @@ void lockstep(const Switch& s, bool adam) {
     m.to(DType::f64);
     if (r > 0) {
       m.load_state_dict(models[0]->state_dict());
-    } else {  // weights with a mean, so that whatever should be invisible is there
+    } else {  // the weights get a mean, which the forms must not see
       manual_seed(kSeed);
       for (const Tensor& p : m.parameters()) copy_into(p, randn(p.shape(), kF64) * 0.3 + 0.15);
     }

@@ -1,4 +1,4 @@
-// Tells whether its compiler obeyed IEEE 754. flags.sh builds this program with flags that ask for something else.
+// Checks that the compiler obeyed IEEE 754. flags.sh builds this program with flags that request other arithmetic.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -19,7 +19,7 @@ void expect(bool right, const char* what) {
   if (!right) ++faults, std::printf("%s\n", what);
 }
 
-// The largest error of f on [lo, hi], in units of the last place of T, against C's function in f64.
+// The largest error of f on [lo, hi] in units in the last place of T, compared with C's function in f64.
 template <class T, class F, class G> double worst(double lo, double hi, const F& f, const G& reference) {
   constexpr int count = 4000;
   static T x[count], y[count];
@@ -36,7 +36,8 @@ template <class T, class F, class G> double worst(double lo, double hi, const F&
   return largest;
 }
 
-// tests/core/math_test.cpp holds every function to less than two units; C's own may be off by one more.
+// tests/core/math_test.cpp checks that every function is off by less than two units; C's functions may be off by one
+// more.
 template <class T> void elementary_functions() {
   const auto right = [](double units, const char* name) { expect(units < 3, name); };
   right(worst<T>(
@@ -56,9 +57,9 @@ template <class T> void elementary_functions() {
         "sin");
 }
 
-// Philox4x32-10 of seed 56, from block 0 on. Python computed the uniform numbers from the formula, without fused
-// multiply-adds, which change four of the eight. g++ 12 and clang 14 without optimisation made the hash of 8192 normal
-// numbers (FNV-1a by words of 64 bits).
+// Philox4x32-10 with seed 56, from block 0 on. The uniform numbers were computed in Python from the formula, without
+// fused multiply-adds, which would change four of the eight. The hash of 8192 normal numbers (FNV-1a over 64-bit words)
+// comes from g++ 12 and clang 14 without optimisation.
 void draws() {
   constexpr uint64_t uniform[] = {0x3fe1b556e23a9866, 0x3fd57a137e2249cf, 0x3fcb68b60a71486a, 0x3feb8a61789bc900,
                                   0x3feb8cc08d89746c, 0x3fcc8ce99ec36d66, 0x3fd390bce8b4af2b, 0xbf9752a8f8223590};

@@ -1,5 +1,4 @@
-// Array: the plain double-precision array in which samples are stated and naive references compute. Independent of
-// Tensor's code.
+// Array: a plain double-precision array for samples and naive references. Independent of Tensor's code.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +10,13 @@
 
 namespace isonorm::test {
 
-enum class Kind { real, index, mask };  // a floating tensor, an i64 one, a u8 one
+enum class Kind { real, index, mask };  // floating-point, i64, u8
 
 struct Array {
   Dims shape;
   std::vector<double> v;  // row-major
   Kind kind = Kind::real;
-  std::optional<DType> dtype = {};  // fixed, whatever dtype a test runs in
+  std::optional<DType> dtype = {};  // a fixed dtype, whatever dtype the test runs in
 
   Array() = default;
   explicit Array(const Dims& s, Kind k = Kind::real, double value = 0);
@@ -25,14 +24,14 @@ struct Array {
   int64_t offset(const Dims& index) const;
   double at(const Dims& index) const { return v[offset(index)]; }
   double& at(const Dims& index) { return v[offset(index)]; }
-  // Entry of the array broadcast to a shape in which `index` is a place: trailing dimensions align, size 1 stretches.
+  // The entry at `index` after broadcasting to a larger shape: trailing dimensions align, size 1 stretches.
   double stretched(const Dims& index) const;
 };
 
 using Arrays = std::vector<Array>;
 using Tensors = std::vector<Tensor>;
 
-// Calls f(index) for every place of `shape` in row-major order.
+// Calls f(index) for every index of `shape` in row-major order.
 template <class F> void for_each_index(const Dims& shape, F f) {
   Dims index = shape;
   for (int d = 0; d < shape.rank; ++d) {
@@ -50,7 +49,7 @@ template <class F> void for_each_index(const Dims& shape, F f) {
   }
 }
 
-// The array whose entry at `index` is f(index).
+// The array with entry f(index) at `index`.
 template <class F> Array tabulate(const Dims& shape, F f, Kind kind = Kind::real) {
   Array a(shape, kind);
   size_t i = 0;
@@ -58,10 +57,10 @@ template <class F> Array tabulate(const Dims& shape, F f, Kind kind = Kind::real
   return a;
 }
 
-// Shapes of two operands broadcast together.
+// The shape of two operands broadcast together.
 Dims broadcast(const Dims& a, const Dims& b);
 
-// "[2, 3] x [3]": the shapes of a sample.
+// The shapes of a sample, as in "[2, 3] x [3]".
 std::string shapes_of(const Arrays& arrays);
 
 }  // namespace isonorm::test

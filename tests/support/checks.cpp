@@ -43,7 +43,7 @@ void require_gradients(const Tensors& tensors) {
     if (is_floating(t.dtype())) require_grad(t);
 }
 
-// Plus or minus 33/64 to 96/64: exact in bf16, and never small.
+// Plus or minus 33/64 to 96/64: exact in bf16 and never small.
 Arrays cotangents_of(const Tensors& outputs, unsigned seed = 1) {
   std::mt19937_64 random(seed);
   Arrays c;
@@ -60,14 +60,14 @@ struct Pass {
 };
 
 struct How {
-  Layout cotangents = Layout::contiguous;  // can hold them, so that runs in several layouts can have equal ones
-  int passes = 1;                          // through one graph: the gradients are those of the last one
+  Layout cotangents = Layout::contiguous;  // a layout whose cotangents other layouts can have as well
+  int passes = 1;                          // passes through one graph; the gradients of the last one count
   bool create_graph = false;
   unsigned seed = 1;                     // for random cotangents
   std::optional<double> cotangent = {};  // the value of every cotangent; empty: random values
 };
 
-// Forward and backward with inputs and cotangents in a layout.
+// Forward and backward with inputs and cotangents in the given layout.
 Pass run_both(const Sample& s, const Arrays& arrays, DType dtype, Layout layout, How how = {}) {
   const Tensors x = place_all(arrays, dtype, layout);
   require_gradients(x);
@@ -92,8 +92,8 @@ Pass run_both(const Sample& s, const Arrays& arrays, DType dtype, Layout layout,
   return p;
 }
 
-// The worst entry of a where it differs from b by more than `bound` times b's largest entry, or times `slope` where
-// that is larger.
+// Describes the worst entry of a that differs from b by more than `bound` times the larger of b's largest entry and
+// `slope`. Empty if there is none.
 std::string compare_gradients(const Tensors& a, const Tensors& b, double bound, double slope) {
   for (size_t k = 0; k < a.size(); ++k) {
     if (a[k].shape() != b[k].shape())
@@ -183,7 +183,7 @@ std::string check_values(const OpCase& op, const Sample& s, DType dtype, Layout 
 }
 
 namespace {
-// A sample may have zeros for a gradient, a row only if it says so.
+// A single sample may have gradients that are all zero; a row may not, unless it says so.
 std::string complaint_of(const GradcheckResult& r, bool& measured) {
   measured |= r.status != GradcheckStatus::nothing;
   return r.ok || r.status == GradcheckStatus::nothing ? std::string() : r.message();
@@ -221,9 +221,9 @@ bool is_refused(const Sample& s) {
 std::string check_second_gradient(const OpCase& op, const Sample& s, bool& measured) {
   const bool any = std::any_of(s.inputs.begin(), s.inputs.end(),
                                [](const Array& x) { return x.kind == Kind::real && x.size() > 0; });
-  if (!any) return {};  // a gradient of nothing: 0 / 0 by the definition of a mean
-  // The error of finite differences grows with the derivatives of the function, which is steeper than that of
-  // check_gradient() by one.
+  if (!any) return {};  // the input has no entries: by the mean's definition 0 / 0
+  // The error of finite differences grows with the derivatives of the function, and here the function is a derivative
+  // already.
   const Tensors x = place_all(s.inputs, DType::f64, Layout::contiguous);
   return complaint_of(gradgradcheck(s.run, x, {.tolerance = 1e-6, .absolute = s.absolute, .zero = op.zero}), measured);
 }
@@ -239,7 +239,7 @@ std::string check_recorded_gradient(const Sample& s, DType dtype) {
     if (!is_refusal(e)) throw;
     return {};
   }
-  // Of ops a slope may be a difference of numbers near 1, as in gelu's tail, where the kernel's is not.
+  // In compositions a slope may be a difference of numbers near 1, as in gelu's tail; in the kernel it is not.
   return compare_gradients(recorded.gradients, plain.gradients,
                            kGradientConstant * epsilon(dtype) * std::sqrt(std::max(1.0, s.length)),
                            std::max(s.slope, 1.0));

@@ -1,4 +1,4 @@
-// A child process that runs a function.
+// Runs a function in a child process.
 #pragma once
 
 #include <sys/wait.h>
@@ -6,7 +6,7 @@
 
 namespace isonorm::test {
 
-// How the process ended, as waitpid() says it: 0 where body() came to its end.
+// The child's status from waitpid(); 0 if body() returned.
 template <class F> int status_of_child(F body) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Every source file outside of the library (which consumer_subdirectory compiles) and of the tests once through another compiler,
-# warnings as errors, nothing generated:  clang.sh SOURCE BUILD COMPILER
+# Compiles every source outside of the library and the tests with another compiler, warnings as errors, without output.
+# (consumer_subdirectory compiles the library.)  clang.sh SOURCE BUILD COMPILER
 set -e
 cmake -S "$1" -B "$2" -G Ninja -DCMAKE_CXX_COMPILER="$3" -DCMAKE_BUILD_TYPE=None -DISONORM_WERROR=ON -DISONORM_GPU=off -DISONORM_BUILD_TESTS=OFF \
   -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
 cmake --build "$2" --target isonorm_headers $(cd "$2" && ninja -t targets all | grep -o '^[^:]*\.pch') >/dev/null
 cd "$2"
-# A line per command; of a file that several targets compile, the first.
+# One command per line. If several targets compile a file, only the first command.
 sed -n 's/^  "command": "\(.*\)",$/\1 -fsyntax-only/p' compile_commands.json | sed 's/\\\(["\\]\)/\1/g' |
   awk '{ for (i = 1; i < NF; ++i) if ($i == "-c") file = $(i + 1) }
        file ~ /\/(tools|papers|examples|benchmarks)\/[^ ]*(\.cpp|_cxx\.cxx)$/ && !seen[file]++' >commands

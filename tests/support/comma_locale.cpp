@@ -1,5 +1,5 @@
-// If a program preloads this library, its C and C++ locales are ISONORM_TEST_LOCALE before main() begins. A program that
-// shows a user interface in the user's language starts in the same way.
+// A program that preloads this library has ISONORM_TEST_LOCALE as its C and C++ locale before main() begins, like a
+// program that sets the user's language at startup.
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>

@@ -8,7 +8,7 @@
 
 namespace isonorm {
 
-// Largest |a - b| over all entries, divided by the largest |b| (by 1 where b is 0). NaN anywhere gives infinity.
+// Largest |a - b| over all entries divided by the largest |b| (by 1 if b is 0). Infinite if there is a NaN.
 inline double relative_deviation(const Tensor& a, const Tensor& b) {
   REQUIRE(a.shape() == b.shape());
   const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();

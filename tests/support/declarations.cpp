@@ -22,7 +22,7 @@ std::string one_line(const std::string& s) {
 std::vector<Declaration> declarations_in(const std::string& source, const std::string& header) {
   static const std::regex function("(?:inline )?[\\w:<>]+ (\\w+)\\((.*)\\)"), scope("namespace ([\\w:]+)");
   std::vector<Declaration> found;
-  std::vector<std::string> scopes;  // open braces: the name of a namespace, or empty for anything else
+  std::vector<std::string> scopes;  // open braces: the name of a namespace, or empty for other braces
   std::string statement;
   int parentheses = 0;
   for (char c : without_comments(source)) {

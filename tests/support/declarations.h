@@ -1,4 +1,4 @@
-// The public functions as the headers declare them: what the table of ops is compared with.
+// The public functions that the headers declare, for comparison with the table of ops.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@ namespace isonorm::test {
 
 struct Declaration {
   std::string name;       // "sum"; "reference::add_norm" for a composition
-  std::string signature;  // "sum(x, std::vector<int> dims = {}, bool keepdim = false)": tensors by their names only
+  std::string signature;  // "sum(x, std::vector<int> dims = {}, bool keepdim = false)": tensors appear by name only
   std::string header;
 };
 
-// Functions in namespace isonorm of the headers in autograd/ops and autograd/fused, operators left out. Reads the
-// sources, so it wants the project's root as the working directory.
+// Functions in namespace isonorm in the headers of autograd/ops and autograd/fused, without operators. Reads the
+// sources, so the working directory must be the project's root.
 std::vector<Declaration> public_functions();
 
 // The declarations of one header's text.

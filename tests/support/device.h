@@ -1,5 +1,5 @@
-// Two devices, cuda:0 and cuda:1, on any machine, in programs that are linked with the emulated GPU: memory that the host
-// cannot touch.
+// Two devices, cuda:0 and cuda:1, on any machine: programs that link the emulated GPU get device memory that the host
+// cannot access.
 #pragma once
 
 #include "core/device.h"

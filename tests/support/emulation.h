@@ -1,5 +1,5 @@
-// What tests vary of emulated devices: when work is done, and the order of threads. A real device has its own ways: there
-// the test is done as often, as it comes.
+// Varies the emulated devices in tests: when work is done, and the order of threads. On a real device, where neither
+// can be chosen, the test runs once or `count` times.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace isonorm::test {
 
-// f() with work that is done when it is waited for, when it is given, and at any time between.
+// Runs f() with work done lazily (when waited for), at once, and at random times.
 template <class F> void at_every_pace(F&& f) {
 #ifdef ISONORM_GPU_EMULATED
   using gpu::emulated::Pace, gpu::emulated::runtime_settings;
@@ -27,7 +27,8 @@ template <class F> void at_every_pace(F&& f) {
 #endif
 }
 
-// f(i) for i from 0 to count - 1, with threads in ascending order first and drawn ones then, some by two of the system.
+// Calls f(i) for i from 0 to count - 1: first with threads in ascending order, then in random orders, some of them with
+// two OS threads.
 template <class F> void in_orders(uint64_t count, F&& f) {
 #ifdef ISONORM_GPU_EMULATED
   const auto before = gpu::emulated::schedule();

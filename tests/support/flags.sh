@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# flags.sh SOURCE BUILD COMPILER: flags of the environment that change results, or the machine to compile for, have no effect.
-# Looks at every command of a build with such flags, then builds and runs arithmetic.cpp with them.
+# flags.sh SOURCE BUILD COMPILER: flags in the environment that change results or the target machine must have no
+# effect. Checks every command of a build with such flags, then builds and runs arithmetic.cpp with them.
 set -euo pipefail
 source=$1 build=$2 compiler=$3
 hostile="-Ofast -ffast-math -fassociative-math -freciprocal-math -ffinite-math-only -fno-signed-zeros -ffp-contract=fast"
@@ -8,7 +8,8 @@ hostile="-Ofast -ffast-math -fassociative-math -freciprocal-math -ffinite-math-o
 cmake -S "$source" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="$hostile" \
   -DCMAKE_CUDA_FLAGS="--use_fast_math -Xcompiler=-ffast-math" -DISONORM_KERNELS=all >/dev/null
 
-# Every command undoes fast math after the last flag that asks for it. Only kernels may contract, each for its own instruction set.
+# Every command must undo fast math after the last flag that asks for it. Only kernels may contract, each for its own
+# instruction set.
 ninja -C "$build" -t commands all | awk '
   function need(flag) { if (!(flag in after)) { print "without " flag ": " $0; bad = 1 } }
   / -ffast-math / || / -Xcompiler=-ffast-math / {

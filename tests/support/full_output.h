@@ -1,4 +1,4 @@
-// A pipe and a terminal that are full: a write to them waits until somebody reads.
+// A pipe and a terminal that are full: a write blocks until somebody reads.
 #pragma once
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ struct FullOutput {
   FullOutput(const FullOutput&) = delete;
   FullOutput& operator=(const FullOutput&) = delete;
 
-  // The kernel moves a terminal's bytes from buffer to buffer for a while, so there may be room again.
+  // The kernel keeps moving a terminal's bytes between buffers for a while, so there may be room again.
   void fill() {
     fcntl(writer, F_SETFL, O_WRONLY | O_NONBLOCK);
     for (int idle = 0; idle < 3; ++idle) {
@@ -51,7 +51,7 @@ struct FullOutput {
     return all;
   }
 
-  // Reads `bytes` at most.
+  // Reads at most `bytes`.
   void take(size_t bytes) {
     std::string some(bytes, ' ');
     [[maybe_unused]] const ssize_t n = read(reader, some.data(), bytes);

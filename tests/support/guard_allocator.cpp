@@ -42,7 +42,7 @@ void GuardAllocator::source_release(void* block) noexcept { std::free(block); }
 
 void guard_host_memory() {
   static GuardAllocator* allocator =
-      new GuardAllocator;  // lives until the process ends, as the tensors of static objects do
+      new GuardAllocator;  // lives until the process ends, like the tensors of static objects
   bind_allocator(kCpu, allocator);
 }
 

@@ -1,5 +1,5 @@
-// An allocator that catches what ops do wrong with memory: every block is filled with 0xff (NaN, -1), so that reading
-// an element never written shows in the result, and stands between guard bytes that are compared when it is released.
+// An allocator that detects wrong use of memory by ops. Blocks are filled with 0xff (NaN, -1), so that reading an
+// unwritten element shows in the result. Guard bytes around a block are checked when it is released.
 #pragma once
 
 #include "core/memory/allocator.h"
@@ -14,7 +14,7 @@ class GuardAllocator : public Allocator {
 
  protected:
   GuardAllocator(int64_t alignment) : Allocator(alignment, 0) {}
-  // Where the host reads and writes what lies at an address of this allocator.
+  // The host address of the memory at an address of this allocator.
   virtual unsigned char* reachable(void* address) const { return static_cast<unsigned char*>(address); }
 
  private:
@@ -22,9 +22,9 @@ class GuardAllocator : public Allocator {
   void source_release(void* block) noexcept override;
 };
 
-// Serves all CPU tensors from now on with guarded memory.
+// From now on all CPU tensors use guarded memory.
 void guard_host_memory();
-// How many blocks that were released had been written beyond an end.
+// Number of released blocks that had been written beyond an end.
 int64_t damaged_blocks();
 
 }  // namespace isonorm::test

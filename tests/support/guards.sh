@@ -1,5 +1,6 @@
 #!/bin/sh
-# A guard without a name ends at once: every such statement has to be a warning of the compiler.  guards.sh SOURCE COMPILER
+# A guard object without a name ends at once: the compiler must warn about every such statement.  guards.sh SOURCE
+# COMPILER
 set -e
 cd "$1"
 headers='autograd/fusion.h autograd/grad_mode.h autograd/rounded_masters.h core/error.h core/memory/use_allocator.h core/random.h nn/evaluation_mode.h

@@ -1,4 +1,4 @@
-// Compresses bytes as gzip does, for tests that make files.
+// Compresses bytes like gzip, for tests that make files.
 #pragma once
 
 #include <zlib.h>
@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-// In zlib's `window`: what is around the compressed bytes, and how far back they look.
+// window: zlib's windowBits, which selects the header around the compressed bytes and the size of the window.
 template <class Bytes = std::vector<uint8_t>> Bytes deflated(std::span<const uint8_t> bytes, int window) {
   z_stream z{};
   deflateInit2(&z, 9, Z_DEFLATED, window, 9, Z_DEFAULT_STRATEGY);

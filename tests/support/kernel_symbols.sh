@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Whether a function of one instruction set is compiled for another one, too: kernel_symbols.sh FOLDER INDEX:TARGET ...
-# A source of core/cpu is compiled for each of them, and each sees the addresses of all (core/kernels/kernel.h). A generic
-# lambda in a template<Isa> is then compiled for all in each, and where it is not inlined the linker keeps the first, that of the
-# lesser machine. Such bodies belong into a function of the unnamed namespace.
+# kernel_symbols.sh FOLDER INDEX:TARGET ...: checks that no function of one instruction set is compiled for another one,
+# too. A source of core/cpu is compiled for each instruction set, and each object sees the addresses of all
+# (core/kernels/kernel.h). A generic lambda in a template<Isa> would then be compiled for all of them in each object. If
+# it is not inlined, the linker keeps the first, which may be compiled for a lesser machine. Such bodies belong into a
+# function of the unnamed namespace.
 set -euo pipefail
 folder=$1
 shift

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes locales in FOLDER (LOCPATH): locales.sh FOLDER. In de_DE the decimal point is a comma and thousands have points; in ps_AF the
-# decimal point takes two bytes.
+# locales.sh FOLDER: makes locales in FOLDER (LOCPATH). In de_DE the decimal point is a comma and thousands are grouped
+# by points. In ps_AF the decimal point takes two bytes.
 set -euo pipefail
 mkdir -p "$1"
 for language in de_DE ps_AF; do

@@ -1,4 +1,4 @@
-// What tests of pages and drawings ask of their text.
+// Checks of the text of pages and drawings.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace isonorm::test {
 
 inline bool contains(const std::string& s, const std::string& part) { return s.find(part) != std::string::npos; }
 
-// Every element that opens closes again, in order.
+// True if every element that opens is closed again, in order.
 inline bool well_formed(const std::string& markup) {
   static const std::regex tag("<(/?)([a-z0-9]+)[^>]*?(/?)>");
   std::vector<std::string> open;
@@ -37,7 +37,7 @@ inline std::set<std::string> words(const std::string& s) {
   return found;
 }
 
-// The classes that a selector asks for.
+// The classes in a selector.
 inline std::set<std::string> classes_of(const std::string& selector) {
   static const std::regex name("\\.([A-Za-z][A-Za-z0-9_-]*)");
   std::set<std::string> found;
@@ -47,14 +47,14 @@ inline std::set<std::string> classes_of(const std::string& selector) {
 
 }  // namespace detail
 
-// What a page's own style sheet leaves without a look: classes that none of its rules names; paths and circles to which
-// no rule gives a colour, so that they are not seen.
+// Elements that the page's own style sheet does not style: classes without a rule, and paths and circles that no rule
+// gives a colour, so that they are invisible.
 inline std::set<std::string> unstyled(const std::string& page) {
   const size_t begin = page.find("<style>"), end = page.find("</style>");
   if (begin == std::string::npos || end == std::string::npos) return {"no style sheet"};
   const std::string style = page.substr(begin + 7, end - begin - 7), body = page.substr(end);
   std::set<std::string> named;
-  std::vector<std::set<std::string>> colours;  // sets of classes under which a drawn element has one
+  std::vector<std::set<std::string>> colours;  // sets of classes that give a drawn element a colour
   static const std::regex rule("([^{}]+)\\{([^{}]*)\\}"), colour("(stroke|fill): *var\\(");
   for (std::sregex_iterator it(style.begin(), style.end(), rule), last; it != last; ++it) {
     const std::string selectors = (*it)[1], declarations = (*it)[2];

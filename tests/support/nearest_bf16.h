@@ -1,4 +1,4 @@
-// Rounding to bf16 by its definition, apart from the library's.
+// Rounding to bf16 by its definition, independent of the library.
 #pragma once
 
 #include <bit>
@@ -7,7 +7,7 @@
 
 namespace isonorm::test {
 
-// The bf16 nearest to v, of two as near the even one, found among the neighbours of v truncated.
+// The bf16 nearest to v; of two equally near the even one. Searches the neighbours of v truncated.
 inline float nearest_bf16(long double v) {
   const float start = static_cast<float>(v);
   const uint32_t bits = std::bit_cast<uint32_t>(start) & 0xffff0000u;

@@ -1,4 +1,4 @@
-// Naive normalizations of rows, shared by the rows of the norms and of the ops that fuse one.
+// Naive normalizations of rows, for the rows of norms and of ops that fuse a norm.
 #pragma once
 
 #include <cmath>
@@ -8,12 +8,11 @@
 
 namespace isonorm::test {
 
-// How many entries a share p of `width` takes, for a p of at most three decimals: the least k with 1000 k >= (1000 p)
-// width, in whole numbers.
+// The number of entries in a fraction p of `width`, for p with at most three decimals: the least k with 1000 k >= (1000
+// p) width, in integers.
 inline int64_t taken_entries(double p, int64_t width) { return (std::llround(1000 * p) * width + 999) / 1000; }
 
-// One line of two passes per row, straight from the papers' formulas; see autograd/ops/norm.h. gain and bias may be
-// null.
+// Two passes over each row, directly from the papers' formulas; see autograd/ops/norm.h. gain and bias may be null.
 inline Array normalized(const Array& x, const NormSpec& spec, const Array* gain, const Array* bias) {
   Array y(x.shape);
   const int64_t width = x.shape[x.shape.rank - 1];
@@ -23,7 +22,7 @@ inline Array normalized(const Array& x, const NormSpec& spec, const Array* gain,
     int64_t taken = width;
     if (spec.kind == NormKind::rms) taken = taken_entries(spec.p, width);
     for (int64_t i = 0; i < width; ++i) mean += static_cast<long double>(v[i]) / width;
-    const long double last = -mean * width;  // the entry that a compressed row leaves out
+    const long double last = -mean * width;  // the entry that a compressed row does not store
     if (spec.kind != NormKind::layer) mean = 0;
     for (int64_t i = 0; i < taken; ++i) square += (v[i] - mean) * (v[i] - mean);
     long double divisor = taken;
@@ -40,7 +39,7 @@ inline Array normalized(const Array& x, const NormSpec& spec, const Array* gain,
   return y;
 }
 
-// Which of gain and bias are given: they follow the first inputs in that order.
+// Says if gain and bias are given. They follow the first inputs in this order.
 struct Affine {
   bool gain, bias;
   const char* label;

@@ -1,6 +1,6 @@
-// OpCase: one row per public op. From it follow the tests of values, layouts, dtypes, gradients, bits and messages
-// (tests/ops_test.cpp) and the op's line in docs/ops.md. How to write one: docs/adding_an_op.md, and the rows in
-// tests/op_cases.
+// OpCase: one row per public op. The tests of values, layouts, dtypes, gradients, bits and messages
+// (tests/ops_test.cpp) and the op's line in docs/ops.md follow from it. docs/adding_an_op.md and the rows in
+// tests/op_cases show how to write one.
 #pragma once
 
 #include <functional>
@@ -13,20 +13,20 @@
 
 namespace isonorm::test {
 
-// One call: inputs, the public function applied to them, and the same in plain double-precision loops.
+// One call: inputs, the public function, and the same function in plain double-precision loops.
 struct Sample {
-  std::string label;  // attributes; with the shapes it names the sample, and no two of an op are alike
+  std::string label;  // attributes; together with the shapes it names the sample uniquely within an op
   Arrays inputs;
   std::function<Tensors(const Tensors&)> run;
   std::function<Arrays(const Arrays&)> reference;
   std::function<std::string(const Tensors& outputs)> verify =
-      {};                                   // replaces the reference for random results; "" or a complaint
+      {};                                   // for random results: replaces the reference; returns "" or a complaint
   double length = 1;                        // of the longest reduction, for the tolerance
-  std::optional<Tolerance> tolerance = {};  // in place of the row's
-  bool gradient = true;  // false: values only (special values, points at which the function is not smooth)
+  std::optional<Tolerance> tolerance = {};  // replaces the row's tolerance
+  bool gradient = true;  // false: compare values only (special values, points at which the function is not smooth)
   bool layouts = true;   // false: contiguous inputs only
   bool large = false;    // enough elements for several threads; its gradient is compared between thread counts only
-  bool recorded_bits = true;  // false: recording runs another algorithm, whose values agree up to rounding only
+  bool recorded_bits = true;  // false: recording runs another algorithm, whose values agree only up to rounding
   double slope = 0;           // size of the terms in a gradient's sum, if they cancel
   double absolute = 0;        // GradcheckOptions::absolute
   bool composed = true;       // a fused op is compared with its composition, too; false if terms cancel
@@ -34,13 +34,13 @@ struct Sample {
   std::string name() const;  // "[2, 3] x [3] dim 1"
 };
 
-// A call that must throw one line which begins with the op's name and contains all of `words`.
+// A call that must throw one line that begins with the op's name and contains all of `words`.
 struct BadCall {
   std::function<void()> call;
   std::vector<std::string> words;
 };
 
-// From list to list: f takes a list, or the one to three that are in it, and returns a list, or one result.
+// Adapts f to lists: f takes a list, or its one to three elements, and returns a list, or one result.
 template <class Out, class In, class F> std::function<std::vector<Out>(const std::vector<In>&)> as_list(F f) {
   if constexpr (std::is_invocable_v<F, const In&>)
     return as_list<Out, In>([f](const std::vector<In>& x) { return f(x[0]); });
@@ -62,17 +62,18 @@ struct OpCase {
   std::string formula;
   Tolerance tolerance = tolerance::elementary;
   bool differentiable = true;
-  bool zero = false;  // the gradient is zero by mathematics; else a sample needs a gradient that is not zero
+  bool zero = false;  // the gradient is zero by mathematics; otherwise some sample must have a non-zero gradient
   std::vector<DType> dtypes = {DType::f64, DType::f32, DType::bf16};  // of the floating inputs
-  bool refuses = true;                                                // false: there is nothing it could refuse
+  bool refuses = true;                                                // false: it accepts everything
   bool stretch_rows = true;      // false: the op divides by the spread of a row, which must not be 0
-  size_t parameters = SIZE_MAX;  // of a fused op: FusedCase::parameters
-  int checks = 20;               // gradient checks of distinct shapes and values, at least
+  size_t parameters = SIZE_MAX;  // for fused ops: FusedCase::parameters
+  int checks = 20;               // minimum number of gradient checks with distinct shapes and values
   Draw draw = Draw(name);        // of its inputs
   std::vector<Sample> samples = {};
   std::vector<BadCall> bad = {};
 
-  // Adds a sample. `run` maps Tensors, `reference` Arrays; either may take and return single ones instead of lists.
+  // Adds a sample. `run` maps Tensors, `reference` maps Arrays; both may take and return single objects instead of
+  // lists.
   template <class Run, class Reference> Sample& add(std::string label, Arrays inputs, Run run, Reference reference) {
     Sample s;
     s.label = std::move(label);
@@ -81,7 +82,7 @@ struct OpCase {
     s.reference = as_list<Array, Array>(std::move(reference));
     return samples.emplace_back(std::move(s));
   }
-  // Adds a sample of random values without inputs; `verify` looks at the one result.
+  // Adds a sample without inputs and with a random result, which `verify` checks.
   Sample& add_random(std::string label, std::function<Tensor()> run, std::function<std::string(const Tensor&)> verify) {
     Sample s;
     s.label = std::move(label);
@@ -94,8 +95,8 @@ struct OpCase {
   }
 };
 
-// A fused op beside the composition of ordinary ops that defines it: values, and gradients for every subset of used
-// outputs, must agree in f64. In bf16 the gradients must be those of the function that was computed: of `stored` in f64.
+// A fused op and the composition of ordinary ops that defines it. Values, and gradients for every subset of used
+// outputs, must agree in f64. In bf16 the gradients must belong to the function that was computed: to `stored` in f64.
 struct FusedCase {
   std::string name;
   size_t parameters = SIZE_MAX;  // inputs from this index on may be f32 with bf16 rows

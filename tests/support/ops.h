@@ -1,4 +1,4 @@
-// What most tests of tensors and models use: the graph, ops, and how results are compared.
+// Includes for most tests of tensors and models: the graph, the ops, and comparison of results.
 #pragma once
 
 #include <algorithm>

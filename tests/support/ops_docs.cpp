@@ -7,7 +7,7 @@
 namespace isonorm::test {
 namespace {
 
-// Bars end a cell of a table.
+// A bar would end the cell of a table.
 std::string cell(const std::string& s) {
   std::string out;
   for (char c : s) out += c == '|' ? std::string("\\|") : std::string(1, c);

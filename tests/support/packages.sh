@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the Debian packages of SOURCE in BUILD, and looks at them: packages.sh SOURCE BUILD OPTION... (of cmake)
+# packages.sh SOURCE BUILD OPTION... (of cmake): builds the Debian packages of SOURCE in BUILD and checks them.
 set -euo pipefail
 cd "$1"
 cmake --preset packages -B "$2" "${@:3}" >/dev/null

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# paths.sh SOURCE BUILD COMPILER FILE...: libraries and programs do not contain the name of the folder that they were built in.
-# Looks for SOURCE in every FILE. Then compiles one object of the library in two folders, with debug information, and compares the two.
+# paths.sh SOURCE BUILD COMPILER FILE...: libraries and programs must not contain the name of the folder that they were
+# built in. Searches every FILE for SOURCE. Then compiles one object of the library in two folders, with debug
+# information, and compares the two.
 set -euo pipefail
 source=$1 build=$2 compiler=$3
 fail() { printf 'paths.sh: %s\n' "$*" >&2; exit 1; }

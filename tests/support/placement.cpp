@@ -8,7 +8,7 @@
 namespace isonorm::test {
 namespace {
 
-// The dimension that gets stride 0; -1 where there is none.
+// The dimension that gets stride 0; -1 if there is none.
 int stretch_dim(const Dims& shape, Layout layout) {
   for (int d = 0; d < shape.rank - (layout == Layout::stretched_outer); ++d)
     if (shape[d] > 1) return d;
@@ -17,7 +17,7 @@ int stretch_dim(const Dims& shape, Layout layout) {
 
 struct Position {
   Dims strides;
-  int64_t offset = 0, storage = 0;  // elements
+  int64_t offset = 0, storage = 0;  // in elements
 };
 
 Position position(const Dims& shape, Layout layout) {

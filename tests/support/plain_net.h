@@ -1,5 +1,5 @@
-// A language model that was written without a thought of streams, with options of its own and no Transformer's, its layout
-// of six lines and its row.
+// A language model that was written without streams in mind. It has its own options, which are not a Transformer's, a
+// layout of six lines and a row.
 #pragma once
 
 #include "autograd/ops/pointwise.h"
@@ -14,7 +14,7 @@ struct PlainOptions {
   int64_t vocab = 7, width = 8, hidden = 12;
 };
 
-// Next ids from the id alone: x <- x + down(gelu(up(norm1(x)))), twice.
+// Predicts the next id from the id alone: x <- x + down(gelu(up(norm1(x)))), twice.
 class PlainNet : public nn::Module {
  public:
   explicit PlainNet(const PlainOptions& o) : options(o) {}

@@ -1,4 +1,4 @@
-// A library that is loaded, works in parallel and is unloaded: see core/parallel_test.cpp.
+// A library that is loaded, works in parallel and is unloaded; see core/parallel_test.cpp.
 #include <atomic>
 
 #include "core/system/parallel.h"

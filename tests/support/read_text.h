@@ -1,4 +1,4 @@
-// A file as a string.
+// Reads a file as a string.
 #pragma once
 
 #include <fstream>

@@ -1,9 +1,9 @@
-// Preloaded into a program under test, the system refuses what ISONORM_REFUSE says:
-//   threads   no thread can be made
-//   memory    at every operator new from main() on (the first of those that the same four functions led to), a copy of
-//             the process (fork) gets std::bad_alloc and goes on to its end. A line is written to the file
-//             ISONORM_REFUSE_REPORT for each that does not end with 70 and a line on stderr, or with 0 as if nothing
-//             had happened; the last line says how many there were.
+// Preloaded into a program under test, it makes the system refuse what ISONORM_REFUSE says:
+//   threads   no thread can be created
+//   memory    from main() on, at every operator new that is called by a new chain of functions (its six return
+//             addresses), a copy of the process (fork) gets std::bad_alloc and runs to its end. The file
+//             ISONORM_REFUSE_REPORT gets a line for each copy that ends neither with 0 nor with 70 and a line on
+//             stderr. Its last line is the number of copies.
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
@@ -22,8 +22,8 @@ namespace {
 
 using Main = int (*)(int, char**, char**);
 Main program = nullptr;
-bool armed = false;  // main() runs, and every allocation is tried
-bool copy = false;   // this is a copy that was refused one
+bool armed = false;  // main() runs, and allocations are tried
+bool copy = false;   // this process is a copy in which an allocation was refused
 int tried = 0;
 FILE* report = nullptr;
 
@@ -44,14 +44,14 @@ int started(int argc, char** argv, char** environment) {
     const rlimit no_dumps = {0, 0};
     setrlimit(RLIMIT_CORE, &no_dumps);
     report = fopen(getenv("ISONORM_REFUSE_REPORT"), "we");
-    armed = report != nullptr && setvbuf(report, nullptr, _IONBF, 0) == 0;  // a copy must not inherit what waits
+    armed = report != nullptr && setvbuf(report, nullptr, _IONBF, 0) == 0;  // copies must not inherit a buffer
   }
   const int code = program(argc, argv, environment);
   finish();
   return code;
 }
 
-// Whether the functions that are running have asked for a block before.
+// Returns true if the calling functions have allocated a block before.
 bool seen() {
   constexpr size_t room = 1 << 16;
   static size_t known[room];
@@ -64,7 +64,7 @@ bool seen() {
   return std::exchange(known[at], key) == key;
 }
 
-// True in a copy of the process that shall not get this block.
+// True in a copy of the process in which this block is refused.
 bool refused(size_t bytes) {
   if (!armed || copy || seen()) return false;
   ++tried;
@@ -81,7 +81,7 @@ bool refused(size_t bytes) {
   char text[512] = {}, more[512];
   size_t length = 0;
   for (ssize_t n; (n = read(said[0], text + length, sizeof text - 1 - length)) > 0;) length += static_cast<size_t>(n);
-  while (read(said[0], more, sizeof more) > 0) {  // or the copy would end by writing to nobody
+  while (read(said[0], more, sizeof more) > 0) {  // drain the pipe, or the copy would end by SIGPIPE
   }
   close(said[0]);
   int status = 0;
@@ -123,7 +123,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   return next<decltype(&pthread_create)>("pthread_create")(thread, attributes, body, argument);
 }
 
-// The copies share their files with the process, which needs them.
+// Copies do not change the files, which the process still needs.
 int unlink(const char* path) { return copy ? 0 : next<decltype(&unlink)>("unlink")(path); }
 int rename(const char* from, const char* to) { return copy ? 0 : next<decltype(&rename)>("rename")(from, to); }
 

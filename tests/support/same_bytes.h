@@ -1,4 +1,4 @@
-// Whether two tensors are equal bit by bit (NaNs and signed zeros too), in shape and in dtype.
+// Compares two tensors bit by bit (also NaNs and signed zeros), with shape and dtype.
 #pragma once
 
 #include <cstring>

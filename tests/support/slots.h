@@ -1,4 +1,4 @@
-// Every slot of core/kernels: a test compares this list with the headers.
+// All slots of core/kernels; a test compares this list with the headers.
 #pragma once
 
 #include <string>
@@ -29,7 +29,7 @@
 
 namespace isonorm::test {
 
-// Calls f.operator()<slot>() for each.
+// Calls f.operator()<slot>() for each slot.
 template <class F> void for_all_slots(F f) {
   using namespace kernels;
   const auto each = [&]<auto&... slot>() { (f.template operator()<slot>(), ...); };
@@ -47,8 +47,7 @@ template <class F> void for_all_slots(F f) {
              max_pool_backward, avg_pool, avg_pool_backward, resample, triangle, kernels::softmax, softmax_backward>();
 }
 
-// "matmul" of kernels::matmul: its name in the source, of which there is one, while several slots may have one name in
-// messages.
+// "matmul" for kernels::matmul: the unique name in the source. In messages several slots may share a name.
 template <auto& slot> std::string name_of_slot() {
   const std::string here = __PRETTY_FUNCTION__;  // "... slot = isonorm::kernels::matmul]"
   const size_t begin = here.find("kernels::", here.find("slot = ")) + 9;

@@ -1,5 +1,5 @@
-// A model that the library does not know: a GPT without positions, whose logits are divided by a temperature. Its row
-// is all that training, files and proofs get of it.
+// A model that is not in the library: a GPT without positions whose logits are divided by a temperature. Training,
+// files and proofs see only its row.
 #pragma once
 
 #include "autograd/ops/pointwise.h"
@@ -10,7 +10,7 @@ namespace isonorm::test {
 
 struct TemperedOptions {
   int64_t vocab = 7, context = 5;
-  double temperature = 4;  // no option of a training: an option of this model alone
+  double temperature = 4;  // an option of this model, not of a training
   nn::TransformerOptions transformer;
 };
 

@@ -1,4 +1,4 @@
-// A number of threads for the length of a scope.
+// Sets the number of threads within a scope.
 #pragma once
 
 #include "core/system/parallel.h"

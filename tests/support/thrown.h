@@ -1,4 +1,4 @@
-// What a call throws, as text.
+// Returns the message of a call's exception.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace isonorm::test {
 
-// What f throws; "" where it throws nothing.
+// The message of the exception that f throws; "" if it throws nothing.
 template <class F> std::string thrown(const F& f) {
   try {
     f();

@@ -7,14 +7,14 @@
 #include "autograd/ops/shape.h"
 #include "tests/support/gzip.h"
 
-// One member; what a test sets apart from what follows from the bytes is written as it is.
+// One member. Fields that a test sets are written as they are; the others follow from `bytes`.
 struct ZipMember {
   std::string name, bytes;
   int method = 8;                              // 0: stored, 8: deflated
   uint32_t flags = 0;                          // 1: encrypted
-  int64_t size = -1, packed = -1, place = -1;  // -1: the true one
+  int64_t size = -1, packed = -1, place = -1;  // -1: the true value
   uint32_t crc_flip = 0;
-  bool wide = false;  // the directory has sizes and place in a zip64 field, too
+  bool wide = false;  // the directory also has sizes and offset in a zip64 field
 };
 
 inline std::string little(uint64_t n, int bytes) {
@@ -23,12 +23,12 @@ inline std::string little(uint64_t n, int bytes) {
   return s;
 }
 
-// Without zlib's wrapper, as zip has it.
+// Raw deflate without zlib's header, as zip requires.
 inline std::string deflated(const std::string& bytes) {
   return deflated<std::string>({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, -15);
 }
 
-// Local headers have their sizes in a zip64 record and 0xffffffff in their place, as numpy.savez writes them.
+// Local headers store their sizes in a zip64 record and 0xffffffff in the size fields, like numpy.savez.
 inline std::string zip(const std::vector<ZipMember>& members, const std::string& comment = "") {
   std::string file, directory;
   for (const ZipMember& m : members) {

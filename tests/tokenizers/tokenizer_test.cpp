@@ -1,4 +1,4 @@
-// Tokens of a text are those of the package tokenizers (tests/fixtures/tokenizer_files.py), and give the text back.
+// Tokens equal the results of the package tokenizers (tests/fixtures/tokenizer_files.py), and decode to the text.
 #include "tokenizers/tokenizer.h"
 
 #include <filesystem>
@@ -18,7 +18,7 @@ namespace {
 const std::string kFolder = "tests/fixtures/tokenizers/";
 using Ids = std::vector<uint32_t>;
 
-// Lines that fixture draws: Knuth's MMIX generator, up to 23 pieces each.
+// The lines that the fixture draws: Knuth's MMIX generator, up to 23 pieces each.
 class Lines {
  public:
   explicit Lines(const TensorMap& fixture) {
@@ -49,7 +49,7 @@ uint32_t hash_of(const Ids& ids) {
   return (h ^ h >> 16) & 0xffff;
 }
 
-// A tokenizer of the kind of GPT-2 with one place of its file changed.
+// A tokenizer like GPT-2's with one place of its file changed.
 Tokenizer with(const std::string& place, const std::string& other, const std::string& kind = "gpt2") {
   std::string json = read_text(kFolder + kind + "/tokenizer.json");
   const size_t at = json.find(place);
@@ -89,7 +89,7 @@ TEST_CASE("tokenizer: a pair whose right half became part of another token waits
   write_text(f / "vocab.json", R"({"t":0,"h":1,"e":2,"th":3,"he":4,"the":5})");
   write_text(f / "merges.txt", "h e\nt h\nt he\n");
   Tokenizer tokenizer(f / "vocab.json");
-  CHECK(tokenizer.encode("the") == Ids{5});  // by "h e", then "t he"; "t h" comes between, and finds no h
+  CHECK(tokenizer.encode("the") == Ids{5});  // by "h e", then "t he"; "t h" has priority between them, but finds no h
   CHECK(tokenizer.encode("thh") == Ids{3, 1});
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("tokenizer: bytes that are no UTF-8 are a word by themselves, and come
       }
       return all;
     };
-    // A lone continuation, a surrogate, an overlong form, a character that is cut.
+    // A lone continuation byte, a surrogate, an overlong form, a truncated character.
     for (const std::string bad : {"\x80", "\xed\xa0\x80", "\xc0\xaf", "\xf0\x9f\x98", "\xff\xfe\xff"}) {
       const std::string text = "the end " + bad + " of it";
       CHECK(tokenizer.decode(tokenizer.encode(text)) == text);
@@ -126,7 +126,7 @@ TEST_CASE("tokenizer: added tokens are found as the file says") {
   CHECK(gpt2.bytes_of(700) == "<|endoftext|>");
   CHECK_THROWS_WITH(gpt2.bytes_of(701), Contains("no token has the id 701; they go from 0 to 700"));
   CHECK_THROWS_WITH(gpt2.bytes_of(-1), Contains("no token has the id -1"));
-  // <both> takes the white space around it, <mask> that before it.
+  // <both> takes the white space around it, <mask> the white space before it.
   Tokenizer stripping(kFolder + "starcoder");
   CHECK(stripping.decode(stripping.encode("a \u3000<mask> b \n<both> \u2028c\u200b<both>")) ==
         "a<mask> b<both>c\u200b<both>");
@@ -175,7 +175,7 @@ TEST_CASE("tokenizer: ids may have holes in the vocabulary; added tokens have th
 
 TEST_CASE(
     "tokenizer: a run of a million marks is ordered, white space is taken and added tokens are found in one pass") {
-  // A mark above the letter has combining class 230, one below 220 (Unicode 14): those below come first.
+  // Marks above the letter have combining class 230, marks below it 220 (Unicode 14), so the latter come first.
   Tokenizer plain(kFolder + "gpt2"), nfc = with(R"("normalizer":null)", R"("normalizer":{"type":"NFC"})");
   const int n = 500'000;
   std::string written = "q", ordered = "q";
@@ -186,7 +186,7 @@ TEST_CASE(
   // Every space is a token, and strips the spaces after it.
   Tokenizer stripping = with(R"(}],"normalizer")", R"(},{"id":701,"content":" ","rstrip":true}],"normalizer")");
   CHECK(stripping.encode(std::string(n, ' ')) == Ids(n, 701));
-  // The search from one byte ends after the longest token.
+  // The search from a byte stops after the length of the longest token.
   const auto of_length = [](size_t length) {
     return with(R"(}],"normalizer")", R"(},{"id":701,"content":")" + std::string(length, 'e') + R"("}],"normalizer")");
   };

@@ -26,11 +26,7 @@ struct Gpt {
     o.head_bias = false;  // so that the model can be exported
     return o;
   }
-  static nn::GptOptions preset(std::string_view name) {
-    nn::GptOptions o = nn::llama_preset(name);
-    o.head_bias = defaults().head_bias;  // LLaMA has no biases
-    return o;
-  }
+  static nn::GptOptions preset(std::string_view name) { return nn::llama_preset(name); }
   static int64_t stream_rows(const nn::GptOptions& m) {
     const auto add = [](int64_t a, int64_t b) { return checked_add(a, b, "model file: size"); };
     return add(m.vocab, m.transformer.positions == nn::Positions::learned ? add(m.position_offset, m.context) : 0);

@@ -1,5 +1,6 @@
-// Options by name. An options struct lists its members once (training/fields.h, training/models/): from that list come the
-// command line and its help, metadata of files, manifests, what differs between two runs, and every refusal.
+// Options by name. An options struct lists its members once (training/fields.h, training/models/). The command line and
+// its help, the metadata of files, manifests, the comparison of two runs, and every error about an option come from
+// this list.
 #pragma once
 
 #include <cmath>
@@ -17,10 +18,10 @@
 
 namespace isonorm::training {
 
-// The values that a number may have: finite ones from 0 on, where nothing else is said.
+// The allowed values of a number; by default all finite values from 0 on.
 struct Limits {
   double least = 0, most = std::numeric_limits<double>::infinity();
-  bool above = false, below = false;  // least and most are none of them
+  bool above = false, below = false;  // whether least and most themselves are excluded
 
   bool allow(double x) const {
     return std::isfinite(x) && (above ? x > least : x >= least) && (below ? x < most : x <= most);
@@ -36,20 +37,20 @@ struct Option {
   std::string help;                                  // empty: not an option of the command line
   std::string values;                                // as shown in help, "INT" or "gelu|relu"; empty: a flag
   std::string expected;                              // "a whole number from 2 to 100", "one of gelu|relu"
-  std::string group = {};                            // its heading in help
-  std::function<std::string()> text = {};            // its value
+  std::string group = {};                            // the heading in help
+  std::function<std::string()> text = {};            // the present value
   std::function<bool(const std::string&)> set = {};  // false, and sets nothing, if the word is not as expected
 
   bool flag() const { return values.empty(); }
 };
 
-// A name on the command line: "--mlp-width".
+// The option's name on the command line: "--mlp-width".
 std::string word_of(std::string_view name);
 
 // The names of an enumeration's values, in the order of the values.
 template <class E> struct ValueNames;
 
-// How an option of that type is written and read.
+// How an option of type T is written and read.
 template <class T> struct Word {
   static constexpr bool whole = std::is_integral_v<T>;
   static_assert(whole || std::is_same_v<T, double>);
@@ -68,7 +69,7 @@ template <class T> struct Word {
   static bool allowed(T value, Limits l) { return l.allow(static_cast<double>(value)); }
 };
 
-// One of several names: what Derived says of them, an array `names` and the value that each stands for.
+// Reads one name from an array: Derived::names(), with the value Derived::at(i) for name i.
 template <class T, class Derived> struct OneOf {
   static std::string values() {
     std::string all;
@@ -120,7 +121,7 @@ template <> struct Word<DType> : OneOf<DType, Word<DType>> {
   static std::string written(DType dtype) { return name_of(dtype); }
 };
 
-// Unset: "".
+// An unset value is written "".
 template <class T> struct Word<std::optional<T>> : Word<T> {
   static std::string written(const std::optional<T>& value) { return value ? Word<T>::written(*value) : ""; }
   static bool read(const std::string& word, std::optional<T>& value) {
@@ -129,7 +130,7 @@ template <class T> struct Word<std::optional<T>> : Word<T> {
   static bool allowed(const std::optional<T>& value, Limits l) { return !value || Word<T>::allowed(*value, l); }
 };
 
-// Collects the members that it is shown, or the one that is wanted; they must stay where they are.
+// Makes an Option for each member that it is shown, or only for the member called `only`. Options refer to the members.
 class Fields {
  public:
   template <class T>
@@ -152,7 +153,7 @@ class Fields {
 
   std::vector<Option> options = {};
   std::string_view only = {};     // empty: all
-  std::string group = "Options";  // of the options that follow
+  std::string group = "Options";  // of the options that are shown next
 };
 
 }  // namespace isonorm::training

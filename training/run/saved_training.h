@@ -33,8 +33,8 @@ class SavedTraining {
   SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best);
 
   int done() const { return done_; }  // steps of the file; 0: there was none
-  // Replaces the file by the state after `step` steps. The file before stays as FILE.previous if it is not damaged. Throws as
-  // save_checkpoint(), and if `step` is negative; then the file stays.
+  // Replaces the file by the state after `step` steps. The old file stays as FILE.previous if it is not damaged. Throws
+  // as save_checkpoint(), and if `step` is negative; then the file stays.
   void save(int step);
   bool operator()(const TrainingStep& step) { return save(step.step), true; }
 
@@ -50,8 +50,8 @@ class SavedTraining {
 
 // The tensors of a checkpoint's content, for a program that does not train:
 //   critic.load_state_dict(training::saved_tensors("gan.ckpt", "critic"));
-// A file without names has the contents "model" and "optimizer". Throws like load_newest_checkpoint(). Also throws if the file has
-// no content of this name.
+// A file without names has the contents "model" and "optimizer". Throws like load_newest_checkpoint(), and if the file
+// has no content with this name.
 TensorMap saved_tensors(const std::string& path, const std::string& content);
 
 }  // namespace isonorm::training

@@ -37,7 +37,7 @@ GradientSum::GradientSum(distributed::Group& group, std::vector<Tensor> paramete
 
 GradientSum::~GradientSum() {
   if (sender_ && sender_->home.is_elsewhere())
-    sender_.release();  // it leaks
+    sender_.release();  // leaks the Sender: a child process has no such thread
   else
     close();
 }
@@ -57,7 +57,7 @@ void GradientSum::fill(Bucket& bucket, const std::vector<std::vector<Tensor>>& p
 void GradientSum::complete(size_t i) {
   if (!requires_grad(parameters_[i]) || parameters_[i].device() != kCpu) return;
   --buckets_[bucket_of_[i]].missing;
-  size_t ready = handed_;  // which this thread alone changes
+  size_t ready = handed_;  // only this thread changes handed_
   for (; ready < buckets_.size() && buckets_[ready].missing == 0; ++ready) {
     std::vector<Tensor> gradients(parameters_.size());
     for (size_t k : buckets_[ready].members) gradients[k] = parameters_[k].grad();
@@ -75,7 +75,7 @@ void GradientSum::complete(size_t i) {
 }
 
 void GradientSum::send() try {
-  set_num_threads(1);  // the others compute
+  set_num_threads(1);  // the other threads compute
   for (size_t next = 0;; ++next) {
     {
       std::unique_lock lock(sender_->mutex);
@@ -104,8 +104,8 @@ void GradientSum::finish(std::vector<std::vector<Tensor>> parts) {
   if (buckets_.empty()) return;
   if (parts.empty()) parts.push_back(taken_gradients(parameters_));
   for (size_t next = handed_; next < buckets_.size(); ++next) fill(buckets_[next], parts);
-  // This call finds a rank that still calls the group in its backward. Such a rank would wait for this one, and the
-  // sums would wait for it.
+  // A collective first: it fails if a rank still calls the group in its backward. Such a rank would wait for this one,
+  // and the sums would wait for it.
   const Tensor have = from_vector(flags_, {std::ssize(flags_)});
   group_.all_reduce(have);
   close();

@@ -1,4 +1,4 @@
-// Internal: the gradients of ranks, summed bucket by bucket, while a backward goes on (Li et al., 2006.15704, section 3.2).
+// Internal: sums gradients over the ranks bucket by bucket, during the backward (Li et al., 2006.15704, section 3.2).
 #pragma once
 
 #include <algorithm>
@@ -14,16 +14,17 @@
 
 namespace isonorm::training {
 
-// The gradients, which the parameters then no longer have.
+// Takes the gradients out of the parameters, which have none afterwards.
 std::vector<Tensor> taken_gradients(const std::vector<Tensor>& parameters);
 
-// Computes one sum of all gradients over the ranks. Buckets hold the parameters that take a gradient, in reverse order,
-// at most bucket_for() bytes or one parameter. Buckets and their order depend only on the parameters, not on the order
-// in which gradients are ready, so all ranks send the same. Buckets travel by Group::background(), so a backward pass
-// may call the group itself, at any time on any rank.
+// Sums all gradients over the ranks once. A bucket holds at most bucket_for() bytes or one parameter; buckets take the
+// parameters that require a gradient in reverse order. Buckets and their order depend only on the parameters, not on
+// the order in which gradients become ready, so all ranks send the same buckets. Buckets travel by Group::background(),
+// so a backward may call the group itself, at any time on any rank.
 class GradientSum {
  public:
-  // Bytes: what a backward leaves to be sent behind it is the last bucket, and each costs messages to every rank, however small.
+  // Bytes of a bucket. With small buckets less is left to send after the backward, but every bucket costs messages to
+  // each rank.
   static constexpr int64_t bucket_for(int ranks) {
     return std::clamp(int64_t{ranks} << 18, int64_t{4} << 20, int64_t{25} << 20);
   }
@@ -36,39 +37,41 @@ class GradientSum {
   GradientSum(const GradientSum&) = delete;
   GradientSum& operator=(const GradientSum&) = delete;
 
-  // Says that the gradient of parameter i is complete. A bucket is handed to the sending thread when its gradients and
-  // the gradients in all earlier buckets are complete; a GPU's buckets wait for finish(). Throws the error of the
-  // sending thread, and in a child of fork().
+  // Reports that the gradient of parameter i is complete. A bucket goes to the sending thread when its gradients and
+  // the gradients in all earlier buckets are complete; the buckets of a GPU wait for finish(). Throws the error of the
+  // sending thread, and throws in a child of fork().
   void complete(size_t i);
-  // The rest is sent. The parameters get the gradients of all ranks, added (Group::all_reduce); one that is undefined adds nothing, and
-  // stays so where it is on all ranks. parts: of all parts of this rank, as many on each, in place of those that the parameters have.
+  // Sends the remaining buckets. The parameters get the gradients summed over the ranks (Group::all_reduce). An
+  // undefined gradient adds nothing, and a gradient that is undefined on all ranks stays undefined. parts: the
+  // gradients of this rank's micro-batches, equally many on each rank; they are summed instead of the gradients of the
+  // parameters.
   void finish(std::vector<std::vector<Tensor>> parts = {});
 
  private:
   struct Bucket {
-    std::vector<size_t> members;  // numbers of parameters
+    std::vector<size_t> members;  // indices of parameters
     size_t missing;
-    std::vector<std::vector<Tensor>> parts;  // what is sent
+    std::vector<std::vector<Tensor>> parts;  // the gradients to send
   };
   void fill(Bucket& bucket, const std::vector<std::vector<Tensor>>& parts);
-  void send();   // of the thread
-  void close();  // ends it
+  void send();   // runs in the sending thread
+  void close();  // ends the sending thread
 
   distributed::Group &group_, &background_;
   const std::vector<Tensor> parameters_;
   std::vector<Bucket> buckets_;
-  std::vector<size_t> bucket_of_;  // of each parameter
-  std::vector<int64_t> flags_;     // how many gradients of each this rank has
+  std::vector<size_t> bucket_of_;  // bucket index of each parameter
+  std::vector<int64_t> flags_;     // number of defined gradients of each parameter on this rank
   struct Sender {
     std::thread thread;
     HomeProcess home;
-    std::mutex mutex;  // of what follows, and of handed_
+    std::mutex mutex;  // guards the members below and handed_
     std::condition_variable changed;
     bool closed = false;
     std::exception_ptr error;
   };
-  std::unique_ptr<Sender> sender_;  // none: nothing was handed over
-  size_t handed_ = 0;               // buckets
+  std::unique_ptr<Sender> sender_;  // null if nothing was handed over
+  size_t handed_ = 0;               // number of buckets handed over
 };
 
 }  // namespace isonorm::training

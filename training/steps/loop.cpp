@@ -27,7 +27,7 @@ bool is_finite(const Tensor& x) {
   return !x.defined() || !is_floating(x.dtype()) || all(isfinite(x)).item() != 0;
 }
 
-// Names the first tensor that is not finite. Tensors that others are computed from come first.
+// Names the first tensor that is not finite. Tensors are checked before the tensors that are computed from them.
 std::string not_finite(const nn::Module& model, const Examples& batch) {
   if (!is_finite(batch.inputs)) return "the inputs of the batch are not finite";
   if (!is_finite(batch.targets)) return "the targets of the batch are not finite";

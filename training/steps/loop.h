@@ -1,4 +1,4 @@
-// A training: one step after the other, and what is to happen between them.
+// Training loop: one step after the other, with callbacks between them.
 #pragma once
 
 #include <chrono>
@@ -13,19 +13,19 @@
 namespace isonorm::training {
 
 struct TrainingStep {
-  int step = 0;  // from 1
+  int step = 0;  // counted from 1
   double lr = 0;
   double loss = 0;                           // before the update
-  std::optional<double> gradient_norm = {};  // before clipping; none where nothing is clipped
+  std::optional<double> gradient_norm = {};  // before clipping; none without a limit on the norm
   double seconds = 0;                        // since the loop was made
 };
 
-// How often something is to happen: after so many steps, or after so much time.
+// How often something happens: every n steps, or after a span of time.
 struct Interval {
   Interval(int steps = 0) : steps(steps) {}  // 0: never
   template <class Number, class Unit>
   Interval(std::chrono::duration<Number, Unit> time) : seconds(std::chrono::duration<double>(time).count()) {}
-  // Of "500", "30s", "10m" or "1.5h"; none where it is no such word.
+  // Reads "500", "30s", "10m" or "1.5h"; none for any other word.
   static std::optional<Interval> read(const std::string& word);
 
   int steps = 0;
@@ -39,29 +39,31 @@ struct LoopOptions {
   bool stop_at_nan = true;
 };
 
-// Steps on batches at a rate, all three given by the number of the step. The rate is for the optimizer's first group
+// Takes steps with a batch and a learning rate for each step. The rate is set for the optimizer's first group
 // (Optimizer::set_lr).
 //
-//   training::Loop loop(step, [&](int64_t t) { return examples_of(text.batch(16, 32, t)); }, optim::Schedule{.steps = 1000});
+//   training::Loop loop(step, [&](int64_t t) { return examples_of(text.batch(16, 32, t)); },
+//                       optim::Schedule{.steps = 1000});
 //   loop.every(50, [](const training::TrainingStep& s) { return std::printf("%d  %.4f\n", s.step, s.loss), true; });
 //   loop.run(1000);
 class Loop {
  public:
-  using Batches = std::function<Examples(int64_t step)>;  // step from 0
-  using Rate = std::function<double(int64_t step)>;       // step from 0
+  using Batches = std::function<Examples(int64_t step)>;  // step counts from 0
+  using Rate = std::function<double(int64_t step)>;       // step counts from 0
   using Callback = std::function<bool(const TrainingStep& step)>;
 
   // Keeps a reference to `step`.
   Loop(Step& step, Batches batches, Rate rate, LoopOptions options = {});
 
-  // After each n-th step, or the first step behind each span of time, `callback` is called, those that were given first come
-  // first; it returns false to stop behind this step. Ranks (StepOptions::group) call it together: when the time of one is over.
+  // Calls `callback` after every n-th step, or after the first step that ends a span of time. Callbacks run in the
+  // order in which they were added. A callback returns false to stop the loop after this step. Ranks
+  // (StepOptions::group) call it together, when the time has passed on any rank.
   void every(Interval interval, Callback callback);
 
-  // Takes the steps behind `done` up to `steps`. Returns false where a callback stopped it, behind the last step, too;
-  // the step that it stopped behind is done, and known to all callbacks.
+  // Takes the steps after `done` up to `steps`. Returns false if a callback stopped it, even after the last step. The
+  // step after which it stopped is complete, and all callbacks that were due have run.
   bool run(int steps, int done = 0);
-  int step() const { return done_; }  // that it took last
+  int step() const { return done_; }  // the last step that it took
 
  private:
   Step& step_;
@@ -71,7 +73,7 @@ class Loop {
   struct Call {
     Interval interval;
     Callback callback;
-    double last;  // when it was called, on the watch
+    double last;  // time of its last call, by watch_
   };
   bool is_due(const Call& call, int step);
   void check_finite(const TrainingStep& s, const Examples& batch) const;

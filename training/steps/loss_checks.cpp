@@ -21,7 +21,7 @@ namespace {
 class Aside {
  public:
   explicit Aside(const nn::Module& model) : draws_(default_generator()) {
-    std::set<const void*> parameters;  // frozen ones, too: no forward pass changes them
+    std::set<const void*> parameters;  // frozen parameters, too: no forward pass changes them
     for (const Tensor& p : model.parameters()) parameters.insert(&p.impl());
     for (const nn::NamedParameter& p : model.named_state())
       if (!parameters.contains(&p.tensor.impl())) buffers_.emplace_back(p.tensor, detached::clone(p.tensor));
@@ -35,7 +35,7 @@ class Aside {
  private:
   const NoGrad no_grad_;
   const DrawsFrom draws_;
-  std::vector<std::pair<Tensor, Tensor>> buffers_;  // buffers and their values; a forward pass may change them
+  std::vector<std::pair<Tensor, Tensor>> buffers_;  // buffers and their values, which a forward pass may change
 };
 
 double coarsest_epsilon(const nn::Module& model, const Tensor& loss) {
@@ -102,7 +102,7 @@ Term term_of(const TrainedTogether& t, const Examples& some) {
 
 enum class Verdict { equal, different, unknown };
 
-// Two losses of two shares: of their rows together, and combined from the loss of each.
+// Two losses of a pair of shares: computed from their rows together, and combined from the losses of the shares.
 struct Losses {
   Verdict verdict;
   double together = 0, combined = 0;
@@ -125,11 +125,11 @@ Losses losses_of_pair(const TrainedTogether& t, const Examples& batch, const Row
     return {Verdict::different, together, combined};
   } catch (const std::exception&) {
     if (called_group()) throw;  // the other ranks wait for this one
-    return {Verdict::unknown};  // the objective takes no such number of rows
+    return {Verdict::unknown};  // the objective does not accept this number of rows
   }
 }
 
-// While it lives, a rank can run a sharded model by itself.
+// While it lives, every rank can run a sharded model without the other ranks.
 class Gathered {
  public:
   explicit Gathered(parallel::Parts* parts) : parts_(parts) {
@@ -157,7 +157,7 @@ void check_shares(const TrainedTogether& t, const Examples& batch) {
   const Gathered gathered(t.options.parts);
   Group alone;
   Group& group = t.options.group ? *t.options.group : alone;
-  std::vector<double> own(4);  // whether a pair differs; the first such pair and its losses
+  std::vector<double> own(4);  // 1 if a pair differs; the first such pair and its losses
   {
     const nn::EvaluationMode evaluation;
     for (int64_t at = group.rank(); at < pairs + group.rank(); at += group.size()) {

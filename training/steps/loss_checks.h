@@ -11,21 +11,22 @@ namespace isonorm::training {
 // k terms, k = targets x ranks: by 8 eps sqrt(k) max(1, |loss|). All other losses must have the same bits.
 void check_same_loss(distributed::Group& group, const TrainedTogether& trained, const Examples& batch, int64_t rows);
 
-// A share of the batch is a micro-batch or, with ranks, one rank's rows in it. Throws Disagreement if two neighbouring
-// shares together have another loss than differentiate() combines from the two. Each rank compares other pairs of shares,
-// and together the ranks compare all pairs. For n shares, a rank calls the objective 3 (n - 1) / ranks times, rounded up
-// to whole pairs. Call it after the step's gradients, since a module may initialize itself in its first forward pass.
+// A share of the batch is a micro-batch or, with ranks, one rank's rows in it. Throws Disagreement if the loss of two
+// neighbouring shares together differs from the loss that differentiate() combines from the two. Each rank compares
+// other pairs of shares, and together the ranks compare all pairs. For n shares, a rank calls the objective 3 (n - 1) /
+// ranks times, rounded up to whole pairs. Call it after the step's gradients, since a module may initialize itself in
+// its first forward pass.
 //
 // The pairs are compared in evaluation mode: dropout and the statistics of a batch do not belong to the objective. If a
 // pair differs, it is compared again in the modes that train() set. It passes if its losses agree then, since the
 // objective depends on the mode.
 //
-// Both losses lose digits by rounding. The model decides how many. They are equal if they agree in half of the digits of
-// the coarsest dtype among parameters and loss: within sqrt(eps) max(|loss|, (|sum 1| + |sum 2|) / |weight|) + 32 eps.
-// The last term is for a loss whose terms of size 1 cancel.
+// Both losses lose digits by rounding; how many depends on the model. They are equal if they agree in half of the
+// digits of the coarsest dtype among parameters and loss: within sqrt(eps) max(|loss|, (|sum 1| + |sum 2|) / |weight|)
+// + 32 eps. The last term is for a loss whose terms of size 1 cancel.
 //
-// There is no verdict if a loss is not finite, or if the objective throws for these rows, draws random numbers, or gives
-// the same rows another loss when they come again, or if the objective or the model calls a group.
+// There is no verdict if a loss is not finite; if the objective throws for these rows, draws random numbers, or gives
+// another loss when the same rows come again; or if the objective or the model calls a group.
 void check_shares(const TrainedTogether& trained, const Examples& batch);
 
 }  // namespace isonorm::training

@@ -8,8 +8,8 @@
 namespace isonorm::training {
 namespace {
 
-constexpr double kKept = 0.98;     // of the running mean at each step
-constexpr double kExploded = 4.0;  // times the least
+constexpr double kKept = 0.98;     // weight of the old running mean at each step
+constexpr double kExploded = 4.0;  // times the smallest smoothed loss
 
 }  // namespace
 
@@ -36,7 +36,7 @@ int LrRange::least() const { return static_cast<int>(std::ranges::min_element(sm
 
 std::optional<int> LrRange::steepest() const {
   std::optional<int> at;
-  const int reach = std::max(1, steps_ / 20);  // rates so many steps apart have one ratio throughout
+  const int reach = std::max(1, steps_ / 20);  // the ratio of the rates at both ends of a window is the same everywhere
   double fall = 0;
   for (int t = steps_ / 10 + reach; t + reach <= least(); ++t) {
     const double here = smoothed_[static_cast<size_t>(t - reach)] - smoothed_[static_cast<size_t>(t + reach)];

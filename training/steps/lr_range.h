@@ -1,5 +1,6 @@
-// The learning-rate range test (Smith, "Cyclical Learning Rates for Training Neural Networks", 1506.01186, section 3.3): a short
-// training whose rate grows exponentially; where its loss falls fastest is a rate to train with.
+// The learning-rate range test (Smith, "Cyclical Learning Rates for Training Neural Networks", 1506.01186, section
+// 3.3): a short training with an exponentially growing learning rate. The rate at which the loss falls fastest is a
+// good one.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +21,19 @@ class LrRange {
   double lr(int64_t step) const;  // from (to / from)^(step / (steps - 1)), step = 0, 1, ...
   int steps() const { return steps_; }
 
-  // Takes in the loss of the next step. False where it has exploded: where it is not finite, or where the smoothed loss is over four
-  // times the least.
+  // Records the loss of the next step. False if it has exploded: it is not finite, or the smoothed loss is over four
+  // times its minimum.
   bool take(double loss);
 
   const std::vector<double>& losses() const { return losses_; }
-  // Their running means a_t / (1 - 0.98^(t + 1)), a_t = 0.98 a_(t-1) + 0.02 loss_t, as of fastai.
+  // Their running means a_t / (1 - 0.98^(t + 1)), a_t = 0.98 a_(t-1) + 0.02 loss_t, as in fastai.
   const std::vector<double>& smoothed() const { return smoothed_; }
 
-  // The step where the smoothed loss falls fastest, of those before the least and behind the first tenth, in which the means are of few:
-  // the fall from a twentieth of all steps before it to as many behind it. None where it never falls.
+  // The step where the smoothed loss falls fastest, measured over a window from a twentieth of all steps before it to a
+  // twentieth after it. The window lies after the first tenth, because early means average few losses, and before the
+  // minimum. None if the loss never falls.
   std::optional<int> steepest() const;
-  int least() const;  // the step of the least; 0 where there is none
+  int least() const;  // the step of the smallest smoothed loss; 0 without losses
 
  private:
   const double from_, to_;

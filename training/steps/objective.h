@@ -10,7 +10,7 @@
 
 namespace isonorm::training {
 
-// The sum [] of the losses of a batch, and the weight [] that their mean divides by: the number of the examples or tokens
+// The sum [] of the losses of a batch, and the weight [] by which the mean divides it: the number of examples or tokens
 // that count, or the sum of their weights. No gradient passes through the weight.
 struct WeightedSum {
   Tensor sum, weight;
@@ -23,11 +23,11 @@ struct WeightedSum {
 // number of these targets. A mean over other rows (another ignore_index, class weights, a mask) would therefore depend
 // on the number of micro-batches and ranks. The first two steps of a Step refuse such a mean.
 //
-// It is called once for each micro-batch, and more often in those two steps (and on ranks every hundredth step), with
-// other rows of the batch. An objective or a module that counts its calls counts those, too.
+// A Step calls it once for each micro-batch, and more often in the first two steps (and on ranks every hundredth step),
+// with other rows of the batch. An objective or module that counts its calls counts the additional calls, too.
 //
-// A WeightedSum goes with any weights: micro-batches and ranks add sums and weights, and divide once. The loss is
-// sum / weight; loss and gradients are 0 if the weight is 0.
+// A WeightedSum allows any weights: micro-batches and ranks add sums and weights, and divide once. The loss is sum /
+// weight; loss and gradients are 0 if the weight is 0.
 //
 //   Objective objective = [](nn::Module& model, const Examples& batch) {
 //     return cross_entropy_sum(model(batch.inputs), batch.targets, {.ignore_index = 0});
@@ -56,11 +56,11 @@ class Objective {
 // number of examples.
 Tensor weight_of_mean(const Examples& batch);
 
-// 1 / weight, 0 for a weight of 0: the factor of a WeightedSum's sum, [] of f64.
+// 1 / weight, or 0 for a weight of 0: the factor that turns a WeightedSum's sum into the mean, [] of f64.
 Tensor inverse_weight(const Tensor& weight);
 
-// cross_entropy() of these arguments as its sum and what its mean divides by: the number of rows that are not ignored, or the
-// sum of their class weights. options.reduction is not looked at. Throws as cross_entropy().
+// cross_entropy() as a sum with the weight that its mean divides by: the number of rows that are not ignored, or the
+// sum of their class weights. options.reduction is ignored. Throws as cross_entropy().
 WeightedSum cross_entropy_sum(const Tensor& logits, const Tensor& target, CrossEntropyOptions options = {});
 
 // cross_entropy(model(inputs), targets).

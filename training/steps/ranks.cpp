@@ -126,7 +126,7 @@ TensorMap own_state(const Group& group, const std::vector<Tensor>& parameters, c
   const std::vector<int> owners = owners_of(parameters, group.size());
   TensorMap own;
   for (const auto& [name, x] : all) {
-    size_t number = name.npos;  // of what belongs to a group
+    size_t number = name.npos;  // stays npos for the state of a parameter group
     read_number(std::string_view(name).substr(0, name.find('.')), number);
     if (number >= owners.size() || owners[number] == group.rank()) own.add(name, x);
   }
@@ -175,7 +175,7 @@ void check_step(Group& group, int64_t step, const TrainedTogether& t, const Exam
   const nn::NamedParameter* watched =
       step > 1 ? &parameters[static_cast<size_t>(step % std::ssize(parameters))] : nullptr;
   const parallel::Parts* const parts = t.options.parts;
-  const parallel::Parts* const own = parts && &parts->group() == &group ? parts : nullptr;  // each rank has others
+  const parallel::Parts* const own = parts && &parts->group() == &group ? parts : nullptr;  // ranks differ
   if (watched && own && own->is_part(watched->tensor)) watched = nullptr;
   check_batch(group, t.model, batch, lr, watched);
   if (step <= 1) {

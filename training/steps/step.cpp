@@ -27,7 +27,7 @@ namespace isonorm::training {
 
 namespace {
 
-// All limits but that of the norm.
+// Applies all limits except the limit on the norm.
 void limit_entries(const GradientLimits& limits, const std::vector<Tensor>& parameters,
                    const std::vector<Tensor>& gates) {
   check(limits.l2 >= 0 && limits.value >= 0 && limits.gates >= 0 && limits.norm >= 0, "step: limits l2 ", limits.l2,
@@ -58,7 +58,7 @@ LimitedGradients limit_gradients(const GradientLimits& limits, const std::vector
 
 namespace {
 
-// Tensors of one element each as one of f64.
+// Copies tensors of one element each into one f64 tensor.
 Tensor packed(const std::vector<Tensor>& scalars) {
   const Tensor all = empty({std::ssize(scalars)}, {DType::f64, scalars.front().device()});
   for (size_t i = 0; i < scalars.size(); ++i)
@@ -72,9 +72,9 @@ void scale_gradients(const std::vector<Tensor>& leaves, const Tensor& factor) {
     if (const Tensor g = leaf.grad(); g.defined()) set_grad(leaf, g * factor.to(g.dtype()));
 }
 
-// Clears the gradients of `leaves` and adds the gradients of the batch. Returns the loss of each micro-batch, weighted so
-// that their sum is the loss of the whole batch. A mean is weighted by its number of targets that count. Sums are divided
-// by the total weight at the end, and with them the gradients of `leaves`.
+// Clears the gradients of `leaves` and adds the gradients of the batch. Returns the loss of each micro-batch, weighted
+// so that their sum is the loss of the whole batch. A mean is weighted by its number of targets that count. Sums are
+// divided by the total weight at the end, together with the gradients of `leaves`.
 std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const Examples& batch, int64_t parts,
                               distributed::Group* group, bool whole_parts, const parallel::Parts* own,
                               const std::vector<Tensor>& leaves, UnownedLeaves* unowned) {
@@ -94,9 +94,9 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
   check(!whole || parts % group->size() == 0, "step: ", parts, " whole parts on ", group ? group->size() : 1,
         " ranks, expected as many on each");
   const std::vector<Tensor> parameters = model.parameters();
-  std::vector<std::vector<Tensor>> gradients;  // of whole parts
+  std::vector<std::vector<Tensor>> gradients;  // with whole_parts: the gradients of each micro-batch
   std::optional<GradientSum> sum;
-  std::vector<Tensor> summed = parameters;  // by GradientSum: those of parts may be already
+  std::vector<Tensor> summed = parameters;  // by GradientSum; gradients of parts may be summed already
   if (own && own->sums_gradients()) std::erase_if(summed, [&](const Tensor& p) { return own->is_part(p); });
   std::optional<BatchNormsOverRanks> norms;
   if (shared) {
@@ -109,7 +109,7 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
   if (shared) sum.emplace(*group, summed);
   const GradientListener listener{summed, [&](size_t i) { sum->complete(i); }};
   std::vector<Tensor> losses;
-  Tensor weight = zeros({}, {DType::f64, batch.targets.device()});  // of this rank's sums
+  Tensor weight = zeros({}, {DType::f64, batch.targets.device()});  // sum of the weights of this rank
   for (int64_t part = 0; part < parts; ++part) {
     losses.push_back(empty({}, {DType::f64, batch.targets.device()}));
     kernels::fill(losses.back(), 0);
@@ -150,7 +150,7 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
   return losses;
 }
 
-// What they hold, for one wait.
+// The values of the scalars, with a single wait for the device.
 std::vector<double> numbers_of(const std::vector<Tensor>& scalars) {
   if (scalars.size() > 1 && scalars.front().device() != kCpu) return packed(scalars).to_vector<double>();
   std::vector<double> numbers;
@@ -190,7 +190,7 @@ Step::Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss, StepO
   }
   check(!options_.parts || options_.parts->group().size() == 1 || optimizer.by_entry(), "step: ", optimizer.name(),
         " looks at whole tensors, of which ranks have parts");
-  if (options_.apply) return;  // whatever is updated there
+  if (options_.apply) return;  // `apply` may update anything
   const std::vector<Tensor> updated = optimizer.parameters(), read = model.parameters();
   const bool common = std::ranges::any_of(updated, [&](const Tensor& u) {
     return std::ranges::any_of(read, [&](const Tensor& p) { return &p.impl() == &u.impl(); });
@@ -199,7 +199,7 @@ Step::Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss, StepO
         read.size());
 }
 
-// One wait for all numbers, at the end: a device is not kept waiting in between.
+// Waits only once, at the end, for all numbers: the device does not idle in between.
 StepResult Step::operator()(const Examples& batch, std::optional<double> lr) {
   const bool replays = options_.captured && optimizer_.device() != kCpu;
   check(!replays || !is_shared(), "step: one of several ranks is not captured");
@@ -223,7 +223,7 @@ std::vector<Tensor> Step::and_norm(std::vector<Tensor> losses, std::optional<dou
 }
 
 struct Step::Replay {
-  // What the graph has the addresses or sizes of.
+  // Everything that is fixed in the graph, as an address or a size.
   struct Subject {
     std::vector<std::shared_ptr<Storage>> parameters;
     std::vector<int64_t> wants;  // requires_grad of each parameter, training() of each module
@@ -231,8 +231,8 @@ struct Step::Replay {
     int loads;
     bool operator==(const Subject&) const = default;
   } subject;
-  Examples batch;  // where the graph reads it
-  Tensor seen;     // what and_norm() gave, packed
+  Examples batch;  // the graph reads the batch from here
+  Tensor seen;     // the packed result of and_norm()
   std::unique_ptr<gpu::Captured> run;
 };
 
@@ -253,18 +253,18 @@ std::vector<double> Step::replayed(const Examples& batch, std::optional<double> 
   if (!replay_ || !(replay_->subject == subject)) {
     const Device device = optimizer_.device();
     const auto room = [&](const Tensor& x) { return empty(x.shape(), {x.dtype(), device}); };
-    replay_ = nullptr;  // its memory first
+    replay_ = nullptr;  // frees its memory first
     replay_ = std::make_unique<Replay>(Replay{subject, batch.each(room), {}, {}});
     Replay* r = replay_.get();
     r->run = std::make_unique<gpu::Captured>(
         device,
         [this, r] {
-          r->seen = {};  // its block is for the new one
+          r->seen = {};  // releases its block for the new tensor
           r->seen = packed(and_norm(losses_of_batch(r->batch), {}));
         },
         [this] {
           std::vector<kernels::Update> updates = optimizer_.advance();
-          if (options_.limits.l2 > 0)  // those of add_l2() come first, one for each gradient
+          if (options_.limits.l2 > 0)  // the updates of add_l2() come first, one for each gradient
             updates.insert(updates.begin(), updates.size(),
                            {.gradient = {}, .parameter = {}, .state = {}, .rule = rules::Sgd{-options_.limits.l2}});
           return updates;

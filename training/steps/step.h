@@ -1,5 +1,5 @@
-// One training step: forward, loss, backward, limits on the gradients, update. Trainings of users, `isonorm train`, the
-// benchmarks and everything that is proved take this one.
+// One training step: forward, loss, backward, limits on the gradients, update. Users' trainings, `isonorm train`, the
+// benchmarks and all proofs use this step.
 #pragma once
 
 #include <functional>
@@ -30,63 +30,67 @@ namespace isonorm::training {
 double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts = 1,
                      distributed::Group* group = nullptr);
 
-// What is done to gradients before an update, in this order; 0: nothing.
+// Changes to the gradients before the update, applied in this order. 0 turns a change off.
 struct GradientLimits {
-  double l2 = 0;     // l2 w is added to the gradient of each w: L2 as a term of the loss, whose gradient is limited too
-  double value = 0;  // entries are clamped to [-value, value]
-  double gates = 0;  // the gradients of the gates of GPAS (2506.22049, section 5: 0.01) are scaled to at most this norm
-  double norm = 0;   // the gradients of all parameters are scaled to at most this norm
+  double l2 = 0;     // adds l2 w to the gradient of each w: L2 as a term of the loss, before the limits below
+  double value = 0;  // clamps every entry to [-value, value]
+  double gates = 0;  // scales the gradients of GPAS gates to at most this norm (2506.22049, section 5: 0.01)
+  double norm = 0;   // scales all gradients together to at most this norm
 };
 
 struct LimitedGradients {
-  double scale = 1;            // that Optimizer::step is to read the gradients with
-  std::optional<double> norm;  // of all gradients, before it was clipped; none without a limit on it
+  double scale = 1;            // the factor for Optimizer::step
+  std::optional<double> norm;  // of all gradients, before clipping; none without a limit on the norm
 };
 
-// Limits the gradients of `parameters`. What it changes it puts in new tensors, the norm aside: that is for the
-// optimizer to do, without a pass of its own. gates: which of them are (nn::gates). Throws where a limit is negative or
-// NaN.
+// Limits the gradients of `parameters`. l2, value and gates replace the gradients they change by new tensors. The norm
+// limit changes nothing: it is returned as a factor, so that the optimizer needs no additional pass. gates: the
+// parameters that are gates (nn::gates). Throws if a limit is negative or NaN.
 LimitedGradients limit_gradients(const GradientLimits& limits, const std::vector<Tensor>& parameters,
                                  const std::vector<Tensor>& gates = {});
 
 struct StepOptions {
   GradientLimits limits = {};
-  int64_t accumulate = 1;                 // parts of equal size that a batch is differentiated in
-  std::optional<DType> activations = {};  // what the backward needs is kept in: the model's dtype (none), f32 or bf16
-  // On a GPU the third step is written down as a graph, which later ones replay (gpu/steps/captured.h): one call of the
-  // driver for all kernels. Numbers and bits are the same. The objective, and whatever it calls, does the same each time
-  // and reads no number of a tensor. It begins anew where batches have another shape, a module another mode (train or
-  // eval), a parameter another storage or another requires_grad, the optimizer another state. Throws where
-  // optimizer.replays() is false, and with `apply`. On the CPU it means nothing.
+  int64_t accumulate = 1;                 // number of micro-batches of equal size
+  std::optional<DType> activations = {};  // dtype of saved activations: the model's own (none), f32 or bf16
+  // On a GPU, captures the third step as a CUDA graph that later steps replay (gpu/steps/captured.h): one driver call
+  // for all kernels, the same bits. The objective and everything it calls must do the same each time and must not read
+  // a tensor's value. A new graph is captured after a change of the batch's shapes, of a module's mode (train or eval),
+  // of a parameter's storage or requires_grad, or of the optimizer's state. Throws if optimizer.replays() is false,
+  // with `apply`, and with several ranks. No effect on the CPU.
   bool captured = false;
   // Ranks that train this model together, each given the same batches and rates (distributed/world.h); null: this
-  // process alone. Every rank then has the same weights after every step, bit by bit. A step throws Disagreement if a
-  // rank would train something else, as far as that can be seen (training/steps/ranks.h); a hook on a gradient cannot
-  // be seen. Modules and hooks may call the group: their calls are independent of the gradients, which another thread
+  // process alone. Every rank then has bit-identical weights after every step. A step throws Disagreement if a rank
+  // would train something else, as far as this can be detected (training/steps/ranks.h); hooks on gradients cannot be
+  // detected. Modules and hooks may call the group: their calls are independent of the gradients, which another thread
   // sends during the backward (Group::background).
   distributed::Group* group = nullptr;
-  // Each of the `accumulate` parts is one rank's, as many on each, and all are added in their order: loss and weights have the same bits on any
-  // number of ranks that divides them, where nothing is drawn. A rank holds a gradient for each of its parts, and sends as many.
+  // Each rank computes whole micro-batches, equally many on each rank, and all are added in order: loss and weights
+  // have the same bits on any number of ranks that divides `accumulate`, if nothing random is drawn. A rank keeps and
+  // sends one gradient for each of its micro-batches.
   bool whole_parts = false;
-  // 1: each rank keeps the optimizer's state of its share of the parameters, updates those, and the weights are exchanged (ZeRO,
-  // 1910.02054, stage 1): the same bits, state / ranks of memory, and as many bytes again as the weights have twice. Its gradients are gone
-  // after an update. 0: every rank keeps all. Not with `apply`.
+  // 1: each rank keeps the optimizer's state of its share of the parameters and updates them; then the ranks exchange
+  // weights (ZeRO, 1910.02054, stage 1). The weights have the same bits, the state takes 1 / ranks of the memory, and
+  // each step sends almost twice the weights' bytes in addition. An update clears the gradients of the other ranks'
+  // parameters. With 0 every rank keeps the whole state. Not with `apply`.
   int zero = 0;
-  // The parts of the model that this rank has (parallel/): gradients are clipped by the norm of the whole, and those that are summed in the
-  // backward are not summed again. Only with optimizers that update each entry by itself, and not with `zero`, `apply`, `whole_parts`.
+  // This rank's parts of the model (parallel/). Gradients are clipped by the norm of the whole model, and gradients
+  // that the backward sums are not summed again. Only with optimizers that update each entry by itself, and not with
+  // `zero`, `apply`, `whole_parts` or `captured`.
   parallel::Parts* parts = nullptr;
-  // In place of optimizer.step(scale), where the update is more than that.
+  // Called instead of optimizer.step(scale), for an update that does more.
   std::function<void(double scale)> apply = {};
 };
 
-// What a step saw.
+// The results of a step.
 struct StepResult {
   double loss = 0;                      // before the update
-  std::optional<double> gradient_norm;  // before clipping; none where nothing is clipped
+  std::optional<double> gradient_norm;  // before clipping; none without a limit on the norm
 };
 
-// Of an optimizer whose state ranks share (StepOptions::zero): the state of all, on every rank, for a file; every rank calls it. And of such
-// a state what this rank keeps, for load_state_dict().
+// For an optimizer whose state is shared by ranks (StepOptions::zero). state_of_ranks() collects the whole state on
+// every rank, for a file; all ranks call it. own_state() selects this rank's share of a whole state, for
+// load_state_dict().
 TensorMap state_of_ranks(distributed::Group& group, const TensorMap& own);
 TensorMap own_state(const distributed::Group& group, const std::vector<Tensor>& parameters, const TensorMap& all);
 
@@ -95,52 +99,52 @@ TensorMap own_state(const distributed::Group& group, const std::vector<Tensor>& 
 //   training::Step step(model, adamw, training::cross_entropy_of, {.limits = {.norm = 1}});
 //   for (int t = 0; t < 1000; ++t) step(batch(t), schedule.lr(t));
 //
-// The two halves are there for those who look at gradients between them.
+// The two halves, differentiate() and update(), serve programs that look at the gradients in between.
 class Step {
  public:
-  // Throws where the optimizer updates none of the model's parameters; an update, where none of these has a gradient. With
-  // `apply` neither is asked.
+  // Throws if the optimizer updates none of the model's parameters. update() throws if none of the optimizer's
+  // parameters has a gradient. With `apply` neither is checked.
   Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss = cross_entropy_of, StepOptions options = {});
   ~Step();
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  // Both halves, after optimizer.set_lr(lr): the first group's rate, to which the others keep their ratio (none: at the
-  // optimizer's present rates). Warns at the first step if the model is in evaluation mode, as load_model() gives it. With
-  // `accumulate` or a group, the first two steps
-  // throw if the losses of micro-batches or ranks do not combine to the loss of the whole batch. They call the objective
-  // more often for this, between the gradients and the update (training/steps/loss_checks.h).
+  // Runs both halves, after optimizer.set_lr(lr), which sets the first group's rate and keeps the ratio of the other
+  // groups to it; without lr the present rates stay. Warns at the first step if the model is in evaluation mode, in
+  // which load_model() returns it. With `accumulate` or a group, the first two steps throw if the losses of
+  // micro-batches or ranks do not combine to the loss of the whole batch. To check this they call the objective more
+  // often, between the gradients and the update (training/steps/loss_checks.h).
   StepResult operator()(const Examples& batch, std::optional<double> lr = {});
 
-  // training::differentiate() of its model.
+  // training::differentiate() for this model.
   double differentiate(const Examples& batch);
-  // Limits the gradients of what the optimizer updates, and updates it. Returns their norm before clipping, none where
-  // nothing is clipped.
+  // Limits the gradients of the optimizer's parameters and updates them. Returns the norm before clipping, none without
+  // a limit on the norm.
   std::optional<double> update(std::optional<double> lr = {});
 
   nn::Module& model() const { return model_; }
-  distributed::Group* group() const { return options_.group; }  // that takes it together; null: this process alone
+  distributed::Group* group() const { return options_.group; }  // null: this process alone
 
  private:
   bool is_shared() const { return options_.group && options_.group->size() > 1; }
-  std::vector<distributed::Group*> groups()
-      const;  // of ranks that take each step together: for its rows, and its layers
+  // The groups of ranks that take each step together: because they share its rows, or the model's layers.
+  std::vector<distributed::Group*> groups() const;
   void check_ranks(const Examples& batch, double lr);
-  std::vector<Tensor> losses_of_batch(const Examples& batch);  // of its parts, [] each
-  Tensor take_update(std::optional<double> lr);                // the norm before clipping, undefined: none
-  void check_first_steps(const Examples& batch);               // in the first two steps; then the step counts
-  // Takes the update, and adds its norm to the losses if there is one.
+  std::vector<Tensor> losses_of_batch(const Examples& batch);  // one [] for each micro-batch
+  Tensor take_update(std::optional<double> lr);                // the norm before clipping; undefined: no limit
+  void check_first_steps(const Examples& batch);               // in the first two steps; counts the step
+  // Takes the update and appends its norm, if any, to the losses.
   std::vector<Tensor> and_norm(std::vector<Tensor> losses, std::optional<double> lr);
-  std::vector<double> replayed(const Examples& batch, std::optional<double> lr);  // the numbers of and_norm()
+  std::vector<double> replayed(const Examples& batch, std::optional<double> lr);  // values of and_norm()
 
   nn::Module& model_;
   optim::Optimizer& optimizer_;
   const Objective loss_;
   const StepOptions options_;
-  Masters masters_;    // that the last forward read rounded
-  int64_t taken_ = 0;  // steps
+  Masters masters_;    // leaves that the last forward rounded to bf16
+  int64_t taken_ = 0;  // number of steps
   struct Replay;
-  std::unique_ptr<Replay> replay_;  // null: there is none yet
+  std::unique_ptr<Replay> replay_;  // null before the first capture
 };
 
 }  // namespace isonorm::training

@@ -1,5 +1,5 @@
-// Internal: finds leaves that get a gradient although nothing trains them, as a Tensor member with require_grad() that the
-// module did not register.
+// Internal: finds leaves that get a gradient although nothing trains them, such as a Tensor member with require_grad()
+// that the module did not register.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,11 @@ namespace isonorm::training {
 
 class UnownedLeaves {
  public:
-  // Notes the leaves in the graph of `loss` that no module has registered and no optimizer has. Call it before backward().
+  // Notes the leaves in the graph of `loss` that no module has registered and no optimizer owns. Call it before
+  // backward().
   void note(const Tensor& loss);
-  // Warns of each noted leaf that still exists and has a gradient, unless it is a tensor of the batch. Leaves that an
-  // objective makes for itself (the points of a gradient penalty) are gone with the graph.
+  // Warns about each noted leaf that still exists and has a gradient, unless it is a tensor of the batch. Leaves that
+  // an objective makes for itself (the points of a gradient penalty) are gone with the graph.
   void warn_of_rest(const Examples& batch) const;
 
  private:

@@ -1,5 +1,5 @@
-// Attention of bf16 in the tiles of core/cpu/attention.cpp: products by pairs with f32 sums, the softmax in f32. Weights
-// and gradients of scores are rounded to bf16 where a product reads them.
+// bf16 attention in the tiles of core/cpu/attention.cpp: products of pairs with f32 sums, and softmax in f32. Weights
+// and gradients of scores are rounded to bf16 before a product reads them.
 #include "core/cpu/bf16/attention.h"
 
 #include "core/cpu/attention_tile.h"
@@ -14,7 +14,7 @@ namespace {
 
 using Tiles = Problem<float, bf16>;
 
-// Hands out the parts of a thread's scratch memory, in words of 32 bits; counts them where there is none.
+// Divides a thread's scratch memory into parts, counted in words of 32 bits. If base is null, it only counts.
 struct Words {
   float* base;
   int64_t used = 0;
@@ -28,7 +28,7 @@ struct Words {
   }
 };
 
-// Rows of x as products read them: where they lie, or, of an odd size, copied with a zero behind.
+// Rows of x in the form that products read: in place or, if the size is odd, copied with a zero at the end.
 struct EvenRows {
   bf16* memory;
   int64_t size;
@@ -63,8 +63,8 @@ void meet(const Tiles& p, const Place& at, float alpha, const Head<const bf16>& 
                {});
 }
 
-// A tile of f32 as what stands on the left of products: pairs of keys, lines of queries, or each key's line, zeros
-// behind the queries.
+// A tile of f32 as the left operand of products. by_queries(): pairs of keys, in lines of queries. by_keys(): the line
+// of each key, with zeros after the queries.
 Strided<bf16> by_queries(const Tiles& p, const Place& at, const float* tile, Pair* to) {
   const int64_t line = p.tile.line;
   for (int64_t j = 0; j < at.n; j += 2)
@@ -85,7 +85,7 @@ Strided<bf16> by_keys(const Tiles& p, const Place& at, const float* tile, bf16* 
   return {to, line, 2};
 }
 
-// Rows of sums to a head from row `begin` on, times factor(row).
+// Writes rows of sums to a head from row `begin` on, times factor(row).
 template <class F>
 void write_rows(const Head<bf16>& to, int64_t begin, int64_t rows, const float* from, int64_t step, int64_t n,
                 const F& factor) {
@@ -218,7 +218,7 @@ void backward_head(const Tiles& p, int64_t b, int64_t h, const AttentionSaved& i
   write_rows(dv, 0, p.keys, s.dv, wide_v, p.values, once);
 }
 
-// Words of scratch memory that a thread needs.
+// Words of scratch memory that each thread needs.
 template <class Room> int64_t words_of(const Tiles& p) {
   Words count{nullptr};
   Room(p, count);
@@ -234,7 +234,7 @@ void attention_forward_bf16(AttentionSpec spec, const Tensor& out, const Attenti
   float* const lse = sums.lse.mutable_data<float>();
   const int64_t each = words_of<ForwardScratch>(p);
   const Workspace<float> scratch(num_threads() * each);
-  // As in f32: few heads are cut into parts of their queries.
+  // As in f32: if there are few heads, their queries are divided into parts.
   const int64_t pairs = in.q.size(0) * p.heads, tiles = p.tile.tiles;
   const int64_t parts = std::clamp<int64_t>(8 / std::max<int64_t>(1, pairs), 1, tiles);
   parallel_for(pairs * parts, worth_sharing(p, parts), [&](int64_t begin, int64_t end) {

@@ -1,6 +1,6 @@
-// Products of bf16 matrices, c = from + a b, blocked as those of f32 (core/cpu/gemm.h) with pairs in the place of
+// Products of bf16 matrices, c = from + a b, blocked like products of f32 (core/cpu/gemm.h) with pairs instead of
 // elements. An element is the sum over blocks of the depth in order, in f32, each a chain over pairs in order, rounded
-// to c's dtype at the end: its bits depend neither on the threads nor on how many rows and columns there are.
+// to c's dtype at the end. Its bits do not depend on the number of threads, rows or columns.
 #pragma once
 
 #include "core/cpu/bf16/products.h"
@@ -10,7 +10,7 @@
 namespace isonorm {
 namespace {
 
-// The rows of a contiguous tensor of f32 or bf16, to be read, and to be written; null where it is undefined.
+// The rows of a contiguous tensor of f32 or bf16, for reading and for writing; null if it is undefined.
 inline Rows readable(const Tensor& t, int64_t step) {
   if (!t.defined()) return {};
   const bool narrow = t.dtype() == DType::bf16;
@@ -22,10 +22,10 @@ inline Rows writable(const Tensor& t, int64_t step) {
   return readable(t, step);
 }
 
-// A matrix b [k, n] of bf16 packed whole: in blocks of the depth, in panels of columns.
+// A matrix b [k, n] of bf16, packed whole, in blocks of the depth and panels of columns.
 class PackedPairs {
  public:
-  // `block`: pairs of a block, but for the last.
+  // `block`: pairs of a block; the last block may have fewer.
   PackedPairs(int64_t k, int64_t n, Strided<bf16> b, int64_t block)
       : k_(k), n_(n), pairs_(ceil_div(k, 2)), width_(whole_lanes<Pair>(n)), block_(block), memory_(pairs_ * width_) {
     const int64_t panels = ceil_div(n, kPanel<Pair>), few = std::max<int64_t>(1, 16384 / (block_ * kPanel<Pair>));
@@ -45,7 +45,7 @@ class PackedPairs {
   int64_t columns() const { return n_; }
   int64_t block() const { return block_; }
   int64_t pairs() const { return pairs_; }
-  // The pairs [p, p + block()) from `column` on; a block begins at p, a panel at `column`.
+  // The pairs [p, p + block()) from `column` on. p must begin a block, `column` a panel.
   Panels<Pair> at(int64_t p, int64_t column) const {
     const int64_t depth = std::min(block_, pairs_ - p);
     return {memory_.data() + p * width_ + column * depth, depth, width_ - column};
@@ -56,31 +56,31 @@ class PackedPairs {
   Workspace<Pair> memory_;
 };
 
-// The packed [k, n] that keep_packed left with the storage of t, a view from its begin, for products that read pairs of a in
-// place; null where there is none.
+// The packed [k, n] that keep_packed left with the storage of t, if t begins with its storage. For products that read
+// pairs of a in place. Null if there is none.
 inline const PackedPairs* kept_pairs(const Tensor& t, int64_t k, int64_t n) {
   const auto* kept = t.impl().offset == 0 ? static_cast<const PackedPairs*>(t.impl().storage->derived()) : nullptr;
   return kept && kept->depth() == k && kept->columns() == n ? kept : nullptr;
 }
 
-// c [m, n] (bf16 or f32) = from + a [m, k] b [k, n]; in a and in b one of the two strides is 1. `from` may be c.
+// c [m, n] (bf16 or f32) = from + a [m, k] b [k, n]. In a and in b, one of the two strides is 1. `from` may be c.
 struct PairGemm {
   int64_t m, n, k;
   Strided<bf16> a, b;
   Rows c, from;
-  float* sums = nullptr;  // [m]: the sums of a's rows, added to what is there where `add`
+  float* sums = nullptr;  // [m]: the sums of a's rows, added to the old contents if `add`
   bool add = false;
   Multiplier by = multiplier();
 };
 
-// Whether pairs of a are read where they lie.
+// True if pairs of a are read in place.
 inline bool reads_in_place(const PairGemm& g) { return g.a.column == 1 && g.k % 2 == 0 && !g.sums; }
-// Pairs of a block of a depth of k.
+// Number of pairs in a block, for a depth of k.
 inline int64_t block_of(int64_t k, bool in_place) {
   return std::max<int64_t>(1, std::min(ceil_div(k, 2), depth_block(ceil_div(k, 2), !in_place)));
 }
 
-// sums[rows] (+)= the sums of a strip over its lines.
+// sums[rows] = the sums of a strip over its lines, added to the old contents if `add`.
 inline void sum_pairs(const Pair* strip, int64_t rows, int64_t depth, float* sums, bool add) {
   const Vec<Pair> ones = splat<Pair>(0x3f803f80);
   for_masked(rows, [&](int64_t i, __mmask16 mask) {
@@ -90,15 +90,15 @@ inline void sum_pairs(const Pair* strip, int64_t rows, int64_t depth, float* sum
   });
 }
 
-// As pair_product, by tiles.
+// Like pair_product(), by tiles.
 inline void tile_product(Multiplier by, int64_t rows, int64_t columns, const TiledRows& a, const Panels<Pair>& b,
                          Rows c, Rows from) {
   by == Multiplier::tiles ? tile_product<AmxBlock>(rows, columns, a, b, c, from)
                           : tile_product<PlainBlock>(rows, columns, a, b, c, from);
 }
 
-// c[rows, columns] = from + a b for contiguous rows a of `depth` elements, `step` apart. By registers an odd depth needs a 0
-// behind it.
+// c[rows, columns] = from + a b for contiguous rows a of `depth` elements, `step` apart. With Multiplier::registers, a
+// row of odd depth must be followed by a 0.
 inline void rows_product(Multiplier by, int64_t rows, int64_t columns, const bf16* a, int64_t step, int64_t depth,
                          const Panels<Pair>& b, Rows c, Rows from) {
   if (by == Multiplier::registers) return pair_product(rows, b.depth, columns, 1, {a, step, 2}, b, 0, c, from);
@@ -111,8 +111,8 @@ inline void rows_product(Multiplier by, int64_t rows, int64_t columns, const bf1
   }
 }
 
-// The rows [row, row + rows) and columns [column, column + columns) of from + a b, in the calling thread, to c; c and
-// from begin there. `sums` too where asked.
+// Computes the rows [row, row + rows) and columns [column, column + columns) of from + a b in the calling thread. c and
+// from point to the first of these elements. Also computes `sums` if it is wanted.
 inline void pair_tile(const PairGemm& g, const PackedPairs& b, int64_t row, int64_t rows, int64_t column,
                       int64_t columns, Rows c, Rows from) {
   const bool tiled = g.by != Multiplier::registers, by_rows = tiled ? g.a.column == 1 && !g.sums : reads_in_place(g);
@@ -149,7 +149,7 @@ inline void pair_tile(const PairGemm& g, const PackedPairs& b, int64_t row, int6
   }
 }
 
-// The product in tiles: some rows meet some columns at a time, all rows the same ones.
+// The product in tasks. A task multiplies some rows by some columns; tasks with the same columns follow each other.
 inline void pair_gemm(const PairGemm& g, const PackedPairs& b) {
   const int64_t few = reads_in_place(g) ? 22 * kBlockRows : 4 * kStrip;
   const Partition blocks = g.m * g.n * g.k <= kWorthSharing ? Partition{g.m, g.m > 0} : thread_blocks(g.m, few);

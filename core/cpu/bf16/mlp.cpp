@@ -1,5 +1,6 @@
-// The fused feed-forward of bf16, as core/cpu/mlp.cpp: rows by rows, the hidden entries in the depth blocks of the
-// second product. What it rounds are the results of linear, gelu and linear one after the other, and it has their bits.
+// The fused feed-forward layer in bf16, like core/cpu/mlp.cpp: a few rows at a time, the hidden entries in the depth
+// blocks of the second product. It rounds where separate calls of linear, gelu and linear would round, and has their
+// bits.
 #include "core/cpu/bf16/mlp.h"
 
 #include <optional>
@@ -11,18 +12,18 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-// A matrix [k, n] packed for rows of its product that are contiguous.
+// A matrix [k, n], packed for products whose left rows are contiguous.
 PackedPairs packed(int64_t k, int64_t n, Strided<bf16> b) { return {k, n, b, block_of(k, k % 2 == 0)}; }
 
-// The transpose b [k, n] of w, as it was kept with w or packed now.
+// The transpose b [k, n] of w: the packed copy that was kept with w, or packed now.
 const PackedPairs& kept_or_packed(const Tensor& w, int64_t k, int64_t n, Strided<bf16> b,
                                   std::optional<PackedPairs>& own) {
   const PackedPairs* kept = k % 2 == 0 ? kept_pairs(w, k, n) : nullptr;
   return kept ? *kept : own.emplace(k, n, b, block_of(k, k % 2 == 0));
 }
 
-// c = from + middle(first's a b + its from) b2, nothing behind the middle where c is null. middle(row, column, count, h)
-// gets `count` hidden entries of a row as bf16, and changes them to what b2 reads.
+// c = from + middle(first's a b + its from) b2. If c is null, stops after the middle. middle(row, column, count, h)
+// receives `count` hidden entries of a row as bf16, and replaces them by the entries that are multiplied by b2.
 template <class Middle>
 void pass_through(const PairGemm& first, int64_t out, Rows c, Rows from, const PackedPairs& b1, const PackedPairs& b2,
                   const Middle& middle) {

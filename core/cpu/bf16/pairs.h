@@ -1,6 +1,6 @@
-// bf16 matrices as `vdpbf16ps` reads them: two elements that follow each other along the depth are a pair, of which a
-// register has sixteen, and sum = fma(second, second, sum), then fma(first, first, sum), each rounded to f32. An odd depth
-// ends with a zero.
+// bf16 matrices in the form that `vdpbf16ps` reads. Two elements that are adjacent along the depth are a pair, and a
+// register has sixteen pairs. sum = fma(second, second, sum), then fma(first, first, sum), each rounded to f32. An odd
+// depth ends with a zero.
 #pragma once
 
 #include <immintrin.h>
@@ -27,12 +27,13 @@ template <class F> void for_masked(int64_t n, const F& f) {
   for (int64_t i = 0; i < n; i += 16) f(i, first_lanes(n - i));
 }
 
-// Sixteen f32 rounded to bf16, subnormal ones to 0.
+// Sixteen f32 rounded to bf16. Subnormal numbers become 0.
 inline __m256i round_to_bf16(Vec<float> v) {
   return std::bit_cast<__m256i>(_mm512_cvtneps_pbh(std::bit_cast<__m512>(v)));
 }
 
-// Sixteen elements in 32 bits each, of f32 or bf16, zeros where the mask is not set; and back to memory.
+// Loads and stores sixteen elements of f32 or bf16, 32 bits each in a register. Lanes outside of the mask are loaded as
+// zero and are not stored.
 inline Vec<Pair> widen(__m256i bits) {
   return __builtin_convertvector(std::bit_cast<VectorType<uint16_t, 32>::type>(bits), Vec<Pair>);
 }
@@ -44,7 +45,7 @@ inline Vec<float> load_masked(const bf16* p, __mmask16 mask) {
 inline void store_masked(float* p, Vec<float> v, __mmask16 mask) { _mm512_mask_storeu_ps(p, mask, v); }
 inline void store_masked(bf16* p, Vec<float> v, __mmask16 mask) { _mm256_mask_storeu_epi16(p, mask, round_to_bf16(v)); }
 
-// Lines of pairs, `line` of them apart, from the rows x [depth, n], `step` apart; zeros from column n to `width`.
+// Packs the rows x [depth, n], `step` apart, as lines of pairs, `line` apart, with zeros from column n to `width`.
 inline void pack_rows(Pair* to, int64_t line, int64_t width, const bf16* x, int64_t step, int64_t depth, int64_t n) {
   for (int64_t r = 0; r < depth; r += 2, to += line, x += 2 * step)
     for (int64_t i = 0; i < width; i += 16) {
@@ -55,18 +56,19 @@ inline void pack_rows(Pair* to, int64_t line, int64_t width, const bf16* x, int6
     }
 }
 
-// The same from the columns x [n, depth], `step` apart; the last of them again up to `width`, a multiple of sixteen.
+// Packs the columns x [n, depth], `step` apart, in the same way. The last one is repeated up to `width`, a multiple of
+// sixteen.
 inline void pack_columns(Pair* to, int64_t line, int64_t width, const bf16* x, int64_t step, int64_t depth, int64_t n) {
   const int64_t whole = depth / 2;
   for (int64_t j = 0; j < width; j += 16) {
     const bf16* columns[16];
-    const Pair* pairs[16];  // read by memcpy alone
+    const Pair* pairs[16];  // read only by memcpy
     for (int i = 0; i < 16; ++i) {
       columns[i] = x + std::min(j + i, n - 1) * step;
       pairs[i] = reinterpret_cast<const Pair*>(columns[i]);
     }
     int64_t r = 0;
-    for (; whole >= 4 && r < whole; r += 4) {  // the last four may be seen twice
+    for (; whole >= 4 && r < whole; r += 4) {  // the last four may be packed twice
       const int64_t at = std::min(r, whole - 4);
       transpose_block<16>(to + j + at * line, line, pairs, at);
     }
@@ -76,7 +78,7 @@ inline void pack_columns(Pair* to, int64_t line, int64_t width, const bf16* x, i
   }
 }
 
-// As panels: the rows x [depth, n], or its columns [n, depth].
+// The same as panels, from the rows x [depth, n] or the columns x [n, depth].
 inline void pack_rows(const Panels<Pair>& to, const bf16* x, int64_t step, int64_t depth, int64_t n) {
   for (int64_t j = 0; j < to.width; j += kPanel<Pair>)
     pack_rows(to.at(0, j), to.panel_width(j), to.panel_width(j), x + j, step, depth, n - j);
@@ -86,7 +88,7 @@ inline void pack_columns(const Panels<Pair>& to, const bf16* x, int64_t step, in
     pack_columns(to.at(0, j), to.panel_width(j), to.panel_width(j), x + j * step, step, depth, n - j);
 }
 
-// Rows of f32 or of bf16, `step` apart.
+// Rows of f32 or bf16, `step` elements apart.
 struct Rows {
   void* p = nullptr;
   bool narrow = false;
@@ -102,7 +104,7 @@ struct Rows {
   template <class F> void visit(const F& f) const { narrow ? f(static_cast<bf16*>(p)) : f(static_cast<float*>(p)); }
 };
 
-// c[rows, columns] = from + alpha tile, lines of 64.
+// c[rows, columns] = from + alpha tile. The tile's lines have 64 elements.
 inline void finish(const float* tile, float alpha, int64_t rows, int64_t columns, Rows c, Rows from) {
   const auto write = [&](const auto& add) {
     c.visit([&](auto* to) {
@@ -121,8 +123,8 @@ inline void finish(const float* tile, float alpha, int64_t rows, int64_t columns
   });
 }
 
-// One block of a b: M rows of V registers to `tile`. Pairs of a's row lie `a.column` apart, rows `a.row`, counted in
-// bf16.
+// One block of a b: M rows of V registers, written to `tile`. The pairs in a row of a are `a.column` apart and rows are
+// `a.row` apart, counted in bf16.
 template <int M, int V> void pair_block(int64_t depth, Strided<bf16> a, const Pair* b, int64_t b_step, float* tile) {
   Vec<float> sum[M][V] = {};
   constexpr int share = V > 2 ? M : 3;  // rows that share a pointer: offsets of many rows do not fit the registers
@@ -142,7 +144,7 @@ template <int M, int V> void pair_block(int64_t depth, Strided<bf16> a, const Pa
   unroll<M>([&](auto m) { std::memcpy(tile + m * kPanel<Pair>, sum[m], sizeof(sum[m])); });
 }
 
-// All rows of `columns` columns, at most V registers, in blocks as equal as can be.
+// All rows of `columns` columns, at most V registers, in blocks of about equal size.
 template <int V>
 void pair_rows(int64_t rows, int64_t columns, int64_t depth, float alpha, Strided<bf16> a, const Pair* b,
                int64_t b_step, Rows c, Rows from) {
@@ -158,8 +160,8 @@ void pair_rows(int64_t rows, int64_t columns, int64_t depth, float alpha, Stride
   }
 }
 
-// c[rows, columns] = from + alpha a[rows, depth] b[row .. row + depth, columns], row and depth in pairs, b's panels from
-// the begin of one on.
+// c[rows, columns] = from + alpha a[rows, depth] b[row .. row + depth, columns]. row and depth count pairs. b begins
+// with a panel.
 inline void pair_product(int64_t rows, int64_t depth, int64_t columns, float alpha, Strided<bf16> a,
                          const Panels<Pair>& b, int64_t row, Rows c, Rows from) {
   for (int64_t j = 0; j < columns;) {

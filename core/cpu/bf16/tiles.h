@@ -1,6 +1,7 @@
-// Products of bf16 by AMX tiles (Intel, "Architecture Instruction Set Extensions Programming Reference", TDPBF16PS). A tile
-// is 16 rows of 64 bytes: of a 16 pairs of 16 rows, of b 16 columns of 16 pairs, of c 16 x 16 sums. What the
-// instructions do is a class, which has a twin of plain code: what lies around them is tested where a machine has none.
+// Products of bf16 by AMX tiles (Intel, "Architecture Instruction Set Extensions Programming Reference", TDPBF16PS). A
+// tile is 16 rows of 64 bytes: 16 pairs of 16 rows of a, 16 columns of 16 pairs of b, or 16 x 16 sums of c. A class
+// contains the instructions, and another class does the same in plain code, so that the code around them is tested on
+// machines without AMX.
 #pragma once
 
 #include "core/cpu/bf16/pairs.h"
@@ -11,7 +12,7 @@ namespace {
 
 constexpr int64_t kTile = 16;  // rows, pairs and columns of a tile
 
-// A tile of pairs or sums in memory; rows lie `step` bytes apart.
+// A tile of pairs or sums in memory; rows are `step` bytes apart.
 struct TileAt {
   const void* p;
   int64_t step;
@@ -20,7 +21,7 @@ struct TileAt {
 // The sums of R x C tiles, 1 or 2 each. multiply(): c[r][q] += a[r] b[q].
 template <int R, int C> class AmxBlock {
  public:
-  // Tiles 0 to 3 are sums, 4 and 5 of a, 6 and 7 of b; all of 16 rows of 64 bytes.
+  // Tiles 0 to 3 are sums, 4 and 5 hold a, 6 and 7 hold b. All have 16 rows of 64 bytes.
   AmxBlock() {
     barrier();
     _tile_zero(0);
@@ -52,7 +53,7 @@ template <int R, int C> class AmxBlock {
     barrier();
   }
 
-  // While it lives, this thread's tiles have their shapes.
+  // While it lives, this thread's tiles are configured with their shapes.
   struct Session {
     Session() {
       struct alignas(64) {
@@ -71,12 +72,12 @@ template <int R, int C> class AmxBlock {
   };
 
  private:
-  // The intrinsics of some compilers do not say that they read and write memory.
+  // The intrinsics of some compilers do not declare that they read and write memory.
   static void barrier() { asm volatile("" ::: "memory"); }
 };
 
-// The same by plain code. The instruction sums the first of all pairs and the second of all pairs, each a chain, and adds
-// the sum of both; subnormal numbers count as 0.
+// The same in plain code. Like the instruction, it sums the first elements of all pairs in one chain and the second
+// elements in another, and adds the sum of both. Subnormal numbers count as 0.
 template <int R, int C> class PlainBlock {
  public:
   void multiply(const TileAt (&a)[R], const TileAt (&b)[C]) {
@@ -102,17 +103,17 @@ template <int R, int C> class PlainBlock {
   }
 
   struct Session {
-    Session() {}  // so that one that nobody reads is no warning
+    Session() {}  // avoids a warning about an unused object
   };
 
  private:
   float sum_[R][C][kTile][kTile] = {};
 };
 
-// a's rows as tiles: of 16 rows each, those of all depths. Zeros behind the last row and the last element.
+// Rows of a as tiles: for every 16 rows, the tiles of the whole depth. Zeros follow the last row and the last element.
 struct TiledRows {
   Pair* p;
-  int64_t pairs;  // of a row, whole tiles
+  int64_t pairs;  // pairs of a row: whole tiles
   static int64_t size(int64_t rows, int64_t depth) {
     return round_up(rows, kTile) * round_up(ceil_div(depth, 2), kTile);
   }
@@ -120,7 +121,7 @@ struct TiledRows {
   TileAt tile(int64_t row, int64_t pair) const { return {at(row, pair), kTile * int64_t{sizeof(Pair)}}; }
 };
 
-// From rows x [rows, depth], `step` apart.
+// Packs the rows x [rows, depth], `step` apart.
 inline void pack_tiles(const TiledRows& to, const bf16* x, int64_t step, int64_t rows, int64_t depth) {
   for (int64_t r = 0; r < round_up(rows, kTile); ++r)
     for (int64_t p = 0; p < to.pairs; p += kTile) {
@@ -130,7 +131,7 @@ inline void pack_tiles(const TiledRows& to, const bf16* x, int64_t step, int64_t
     }
 }
 
-// From a strip: lines of pairs, `line` apart, that have those of all rows; rows up to whole tiles are there.
+// Packs a strip: lines of pairs, `line` apart, with a pair of every row. The strip must contain whole tiles of rows.
 inline void pack_tiles(const TiledRows& to, const Pair* strip, int64_t line, int64_t rows, int64_t pairs) {
   static constexpr Pair zeros[kTile] = {};
   for (int64_t i = 0; i < rows; i += kTile)
@@ -141,7 +142,7 @@ inline void pack_tiles(const TiledRows& to, const Pair* strip, int64_t line, int
     }
 }
 
-// c[rows, columns] = from + a b, b's panels from the begin of one on; at most R x C tiles.
+// c[rows, columns] = from + a b. b begins with a panel. At most R x C tiles.
 template <template <int, int> class Block, int R, int C>
 void tile_block(int64_t rows, int64_t columns, int64_t depth, const TiledRows& a, int64_t row, const Pair* b,
                 int64_t b_step, Rows c, Rows from) {
@@ -152,7 +153,7 @@ void tile_block(int64_t rows, int64_t columns, int64_t depth, const TiledRows& a
     TileAt left[R], right[C];
     const Pair* lines = b + p * b_step;
     int64_t step = b_step;
-    if (depth - p < kTile) {  // what lies behind the panel is not ours
+    if (depth - p < kTile) {  // memory after the panel is not ours
       for (int64_t q = 0; q < kTile; ++q)
         for (int64_t i = 0; i < C * kTile; ++i) tail[q][i] = p + q < depth ? lines[q * b_step + i] : 0;
       lines = tail[0], step = C * kTile;
@@ -165,7 +166,7 @@ void tile_block(int64_t rows, int64_t columns, int64_t depth, const TiledRows& a
   finish(sums, 1, rows, columns, c, from);
 }
 
-// As pair_product, with a in tiles.
+// Like pair_product(), with a in tiles.
 template <template <int, int> class Block>
 void tile_product(int64_t rows, int64_t columns, const TiledRows& a, const Panels<Pair>& b, Rows c, Rows from) {
   const typename Block<1, 1>::Session session;

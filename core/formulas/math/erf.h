@@ -5,7 +5,7 @@
 
 namespace isonorm::math {
 
-/// erf(x) = 2/sqrt(pi) times the integral of exp(-t^2) over 0..x. With a = |x|: below 1 it is a + a p(a^2); above,
+/// erf(x) = 2/sqrt(pi) times the integral of exp(-t^2) over 0..x. With a = |x|: a + a p(a^2) for a < 1, and above that
 /// 1 - exp(-p(a - 1)) with p = -log(erfc), which needs no division. From 6 (float: 4) on it is 1.
 template <class T> ISO_HD T erf(T x) {
   const T a = std::abs(x), z = a * a, t = clamp_above(a, pick<T>(3.95f, 5.95)) - 1;

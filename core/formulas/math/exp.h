@@ -5,7 +5,7 @@
 
 namespace isonorm::math {
 
-/// x = k ln2 + r, with k as a number and, as 2 bias + k, in the low mantissa bits of n.
+/// x = k ln2 + r. k is stored as a number and, as 2 bias + k, in the low mantissa bits of n.
 template <class T> struct ExpParts {
   T k, r;
   typename Ieee<T>::Bits n;
@@ -31,7 +31,7 @@ template <class T> ISO_HD T exp_q(T r) {
                 2.76267287202196e-07, 2.5081775438065006e-08);
 }
 
-/// y 2^k, rounded once: 2^k is applied as two factors, since k may lie outside the range of an exponent.
+/// y 2^k, rounded once. 2^k is applied as two factors, since k may be outside the range of an exponent.
 template <class T> ISO_HD T scale(T y, typename Ieee<T>::Bits n) {
   const auto half = n >> 1;
   return y * exp2_biased<T>(half) * exp2_biased<T>(n - half);
@@ -49,7 +49,7 @@ template <class T> ISO_HD T exp_nonpositive(T x) {
   return scale_down(1 + (r + r * r * exp_q(r)), n);
 }
 
-/// exp(x) where 2^k is a normal number: |x| <= 708 (float: 87).
+/// exp(x) for |x| <= 708 (float: 87), so that 2^k is a normal number.
 template <class T> ISO_HD T exp_inside(T x) {
   const auto [k, r, n] = reduce_exp(x);
   return (1 + (r + r * r * exp_q(r))) * exp2_biased<T>(n - Ieee<T>::bias);
@@ -61,7 +61,7 @@ template <class T> ISO_HD T exp(T x) {
   return scale(1 + (r + r * r * exp_q(r)), n);
 }
 
-/// 2^x = 2^k exp((x - k) ln2) with k nearest to x: exact where x is an integer.
+/// 2^x = 2^k exp((x - k) ln2) with k nearest to x; exact if x is an integer.
 template <class T> ISO_HD T exp2(T x) {
   const T a = clamp_below(clamp_above(x, pick<T>(129, 1025)), pick<T>(-151, -1076));
   constexpr T shift = kIntegerShift<T> + 2 * Ieee<T>::bias;
@@ -80,8 +80,8 @@ template <class T> ISO_HD T expm1(T x) {
   return x == 0 ? x : y;
 }
 
-/// 1 / (1 + exp(-x)). With e = exp(-|x|), which cannot overflow, it is 1 / (1 + e) or e / (1 + e). Both sums, of e and
-/// of 1 + e, keep what they round away; it enters as a correction of the quotient y: y + (de - y d(1 + e)) / (1 + e).
+/// 1 / (1 + exp(-x)). With e = exp(-|x|), which cannot overflow, it is 1 / (1 + e) or e / (1 + e). The rounding errors
+/// de of e and d(1 + e) of 1 + e are kept and correct the quotient y: y + (de - y d(1 + e)) / (1 + e).
 template <class T> ISO_HD T sigmoid(T x) {
   const auto [k, r, n] = reduce_exp(clamp_below(-std::abs(x), pick<T>(-104, -746)));
   const T p = r + r * r * exp_q(r), m = 1 + p;

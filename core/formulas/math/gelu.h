@@ -5,16 +5,16 @@
 
 namespace isonorm::math {
 
-/// The normal distribution beyond a = |x|: phi(a) sqrt(2 pi) = e 2^k, and Phi(-a) = e 2^k p / q. The factor 2^k, as n
-/// of ExpParts, is for scale_down() to apply last, where the result may be subnormal.
+/// The normal distribution beyond a = |x|: phi(a) sqrt(2 pi) = e 2^k, and Phi(-a) = e 2^k p / q. The factor 2^k is n of
+/// ExpParts; scale_down() applies it last, because the result may be subnormal.
 template <class T> struct NormalTail {
   T a, e, p, q;
   typename Ieee<T>::Bits n;
 };
 
-/// e = exp(-a^2 / 2 - k ln2) and the rational function p / q for exp(a^2 / 2) Phi(-a). The tail keeps its relative
-/// accuracy, for which a^2 is needed to more digits than a number has: z, and what its rounding lost. Where Phi(-a) is
-/// 0 in T, a stops, so that no infinity meets a 0.
+/// e = exp(-a^2 / 2 - k ln2) and the rational function p / q for exp(a^2 / 2) Phi(-a). The relative accuracy of the
+/// tail needs a^2 to more digits than T has: z and its rounding error. a is clamped at the point from which Phi(-a) is
+/// 0 in T, so that infinity is never multiplied by 0.
 template <class T> ISO_HD NormalTail<T> normal_tail(T x) {
   const T a = clamp_above(std::abs(x), pick<T>(14.7f, 39)), z = a * a;
   const auto [k, r, n] = reduce_exp(T(-0.5) * z, T(-0.5) * square_error(a, z));
@@ -39,15 +39,16 @@ template <class T> ISO_HD T gelu(T x) {
   return (x < 0 ? T(0) : x) - scale_down(a * e * (p / q), n);
 }
 
-/// d/dx gelu = Phi(x) + x phi(x) = Phi(-|x|) - |x| phi(x) for x < 0, and 1 minus that for x > 0.
+/// d/dx gelu = Phi(x) + x phi(x) = Phi(-|x|) - |x| phi(x) for x < 0, and 1 minus this for x > 0.
 template <class T> ISO_HD T gelu_grad(T x) {
   const auto [a, e, p, q, n] = normal_tail(x);
   const T y = scale_down(e * (p / q - a * T(0.39894228040143268)), n);
   return x < 0 ? y : 1 - y;
 }
 
-/// What the tanh form needs beyond a = |x|: e = exp(-v), v = 2 sqrt(2/pi) (a + 0.044715 a^3), and v'(a). Since
-/// (1 + tanh(v / 2)) / 2 = sigmoid(v), the form's own tail is sigmoid(-v) = e / (1 + e). Where e is 0 in T, a stops.
+/// The parts of the tanh form beyond a = |x|: e = exp(-v), v = 2 sqrt(2/pi) (a + 0.044715 a^3), and v'(a). Its tail is
+/// sigmoid(-v) = e / (1 + e), since (1 + tanh(v / 2)) / 2 = sigmoid(v). a is clamped at the point from which e is 0 in
+/// T.
 template <class T> struct TanhTail { T a, e, dv; };
 
 template <class T> ISO_HD TanhTail<T> tanh_tail(T x) {
@@ -62,7 +63,7 @@ template <class T> ISO_HD T gelu_tanh(T x) {
   return (x < 0 ? T(0) : x) - a * e / (1 + e);
 }
 
-/// d/dx gelu_tanh: with s = sigmoid(-v) it is s - |x| s (1 - s) v' for x < 0, and 1 minus that for x > 0.
+/// d/dx gelu_tanh: with s = sigmoid(-v) it is s - |x| s (1 - s) v' for x < 0, and 1 minus this for x > 0.
 template <class T> ISO_HD T gelu_tanh_grad(T x) {
   const auto [a, e, dv] = tanh_tail(x);
   const T inverse = 1 / (1 + e);

@@ -5,13 +5,13 @@
 
 namespace isonorm::math {
 
-/// x = 2^k (1 + f), with k as a number and, as k + bias, in `biased`.
+/// x = 2^k (1 + f). k is stored as a number and, as k + bias, in `biased`.
 template <class T> struct LogParts {
   T k, f;
   typename Ieee<T>::Bits biased;
 };
 
-/// k and f of a positive normal number. The exponent becomes a number as the low bits of one near 2^mantissa.
+/// k and f of a positive normal number. The exponent becomes a number as the low bits of a number near 2^mantissa.
 template <class T> ISO_HD LogParts<T> reduce_log(T x) {
   using Bits = typename Ieee<T>::Bits;
   constexpr T integer = pick<T>(0x1p23f, 0x1p52), root_half = T(0.70710678118654752);
@@ -22,7 +22,7 @@ template <class T> ISO_HD LogParts<T> reduce_log(T x) {
   return {k, from_bits<T>((b & mask) + to_bits(root_half)) - 1, biased};
 }
 
-/// k ln2 + log(1 + f + tail), |tail| <= ulp(1): the large term f is added last, so only its own rounding counts.
+/// k ln2 + log(1 + f + tail), |tail| <= ulp(1). The large term f is added last, so only its own rounding counts.
 template <class T> ISO_HD T combine_log(T k, T f, T tail = 0) {
   const T half_square = T(0.5) * f * f;
   if constexpr (kIsFloat<T>) {  // log(1 + f) = f - f^2 / 2 + f^3 p(f)
@@ -37,7 +37,7 @@ template <class T> ISO_HD T combine_log(T k, T f, T tail = 0) {
   }
 }
 
-/// y where 0 < x < infinity; log's own values elsewhere.
+/// y for 0 < x < infinity, otherwise log's special values.
 template <class T> ISO_HD T select_log(T x, T y) {
   constexpr T inf = Ieee<T>::infinity;
   const T positive = x < inf ? y : x;
@@ -53,7 +53,7 @@ template <class T> ISO_HD T log(T x) {
   return select_log(x, combine_log(subnormal ? k - lifted : k, f));
 }
 
-/// log(x) to base 2, k + log(1 + f) / ln2: exact where x is a power of 2.
+/// log(x) to base 2, k + log(1 + f) / ln2; exact if x is a power of 2.
 template <class T> ISO_HD T log2(T x) {
   constexpr T lift = pick<T>(0x1p24f, 0x1p54), lifted = pick<T>(24, 54);
   const bool subnormal = x < Ieee<T>::smallest_normal;
@@ -62,8 +62,8 @@ template <class T> ISO_HD T log2(T x) {
   return select_log(x, whole + combine_log(T(0), f) * T(1.4426950408889634074));
 }
 
-/// log(1 + x). What the sum u = fl(1 + x) rounds away is found exactly (Knuth's TwoSum) and added to first order:
-/// log(u + c) = log(u) + c / u, with u = 2^k (1 + f) and 1 / (1 + f) = 1 - f + f^2 to the few bits that matter.
+/// log(1 + x). The rounding error c of the sum u = fl(1 + x) is computed exactly (Knuth's TwoSum) and added to first
+/// order: log(u + c) = log(u) + c / u, with u = 2^k (1 + f) and 1 / (1 + f) = 1 - f + f^2 to the few bits that matter.
 template <class T> ISO_HD T log1p(T x) {
   const T u = 1 + x, b = u - 1, c = (1 - (u - b)) + (x - b);
   const auto [k, f, biased] = reduce_log(u);
@@ -72,7 +72,7 @@ template <class T> ISO_HD T log1p(T x) {
   return x == 0 ? x : y;
 }
 
-/// log(1 + exp(x)) = max(x, 0) + log(1 + e), e = exp(-|x|). As in log1p, but 1 + e lies in 1..2: k is 0 or 1.
+/// log(1 + exp(x)) = max(x, 0) + log(1 + e), e = exp(-|x|). Like log1p, but 1 + e is in 1..2, so k is 0 or 1.
 template <class T> ISO_HD T softplus(T x) {
   const T e = exp_nonpositive(clamp_below(-std::abs(x), pick<T>(-104, -746)));
   const T u = 1 + e, k = u > T(1.4142135623730951) ? T(1) : T(0), unscale = 1 - T(0.5) * k;

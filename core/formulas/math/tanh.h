@@ -5,8 +5,8 @@
 
 namespace isonorm::math {
 
-/// tanh(x). With a = |x|: below 0.55 it is a + a z p(z) / q(z), z = a^2; above, 1 - 2 / (exp(2 a) + 1). The three terms
-/// of base + numerator / denominator are selected, so that both share one division.
+/// tanh(x). With a = |x|: for a < 0.55, a + a z p(z) / q(z) with z = a^2; above, 1 - 2 / (exp(2 a) + 1). Each of the
+/// three terms of base + numerator / denominator is selected, so that both cases share one division.
 template <class T> ISO_HD T tanh(T x) {
   const T a = clamp_above(std::abs(x), pick<T>(10, 20)), z = a * a;
   const bool small = a < T(0.55);

@@ -1,8 +1,8 @@
-// sin, cos: x = k pi/2 + r with integer k and |r| <= pi/4; k mod 4 says which of +-sin(r), +-cos(r) is the answer.
+// sin, cos: x = k pi/2 + r with integer k and |r| <= pi/4; k mod 4 selects the answer among +-sin(r), +-cos(r).
 //
-// Up to |x| = kTrigExact the reduction is exact to the last digit. Beyond it the result is that of an x changed in its
-// last digits (error at most |x| eps), and from 1e15 on, where neighbours are an eighth apart, that of 0. Who needs
-// more calls std::sin, outside the vectorised loop.
+// Up to |x| = kTrigExact the reduction is exact to the last digit. Beyond it, the result is for an x changed in its
+// last digits (error at most |x| eps). From 1e15 on, where neighbouring doubles are an eighth apart, it is for x = 0.
+// If you need more, call std::sin, outside of the vectorised loop.
 #pragma once
 
 #include "core/formulas/math/ieee.h"
@@ -16,7 +16,7 @@ inline constexpr double kTrigExact = 1.6e6;
 ISO_HD double sin_quarter(double x, std::uint64_t quarter) {
   constexpr double two_over_pi = 0.63661977236758134;
   constexpr double c1 = 1.5707963267341256, c2 = 6.077100506303966e-11, c3 = 2.0222662487959506e-21;
-  x = std::abs(x) < 1e15 ? x : x - x;  // NaN where x is not finite
+  x = std::abs(x) < 1e15 ? x : x - x;  // NaN if x is not finite
   const double shifted = x * two_over_pi + kIntegerShift<double>;
   const double k = shifted - kIntegerShift<double>;
   const double w = x - k * c1, d = w - k * c2;
@@ -31,7 +31,7 @@ ISO_HD double sin_quarter(double x, std::uint64_t quarter) {
   return from_bits<double>(to_bits((q & 1) != 0 ? cosine : sine) ^ ((q & 2) << 62));
 }
 
-/// sin(x). A float is computed as a double: its 24 digits leave no room for the reduction.
+/// sin(x). A float is computed as a double, because its 24 digits leave no room for the reduction.
 template <class T> ISO_HD T sin(T x) {
   const double y = sin_quarter(static_cast<double>(x), 0);
   return x == 0 ? x : static_cast<T>(y);

@@ -45,7 +45,7 @@ double share_rejected(const std::function<bool(const NormUnderTest&)>& accepts, 
     bool accepted = false;
     try {
       accepted = accepts(candidate->norm);
-    } catch (const std::exception&) {  // a test that stops has not accepted
+    } catch (const std::exception&) {  // a test that throws does not accept
       if (is_right) throw;
     }
     if (accepted != is_right)

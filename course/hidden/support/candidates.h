@@ -1,4 +1,4 @@
-// Norms, right and wrong, and the mark of a test that has to tell them apart.
+// Right and wrong norms, and the mark of a test that has to tell them apart.
 #pragma once
 
 #include <functional>
@@ -15,25 +15,25 @@ struct Candidate {
 };
 using Candidates = std::vector<Candidate>;
 
-// A norm in its parts: x^ [..., n] from x and eps, without gain and bias; differentiable.
+// The normalisation alone, without gain and bias: x [..., n] and eps -> x^ [..., n]; differentiable.
 using Normalise = std::function<Tensor(const Tensor& x, double eps)>;
-// y [..., n] from all; differentiable.
+// The whole norm: y [..., n] from x, gain, bias and eps; differentiable.
 using Formula = std::function<Tensor(const Tensor& x, const NormWeights& w)>;
 
-// The forward with the backward that autodiff has for it.
+// A forward with the backward that autodiff derives from it.
 NormUnderTest differentiated(const Formula& f);
-// The same of x^ gain + bias.
+// The same for x^ gain + bias.
 NormUnderTest affine(const Normalise& f);
-// A right forward with another backward.
+// The right forward with another backward.
 NormUnderTest with_backward(const Normalise& f, decltype(NormUnderTest::backward) backward);
 
-// Faults that any norm can have, put into the right one `f`.
+// Faults that any norm can have, built into the right norm `f`.
 Candidates common_faults(const Normalise& f);
 
 Candidates right_layer_norms(), wrong_layer_norms();
 Candidates right_crms_norms(), wrong_crms_norms();
 
-// The share of `wrong` that the test rejects, 0 where it rejects one of `right`; prints what decided.
+// The share of `wrong` that the test rejects; 0 if it rejects one of `right`. Prints the wrong decisions.
 double share_rejected(const std::function<bool(const NormUnderTest&)>& accepts, const Candidates& right,
                       const Candidates& wrong);
 

@@ -1,5 +1,5 @@
-// Faults that any norm can have. Most are right on a small random matrix: it takes another eps, width, number of rows, rank,
-// row, gain or layout in memory, a second call, or a look at the arguments, to see them.
+// Faults that any norm can have. Most of them give right results on a small random matrix. They show only with another
+// eps, width, number of rows, rank, row, gain or memory layout, in a second call, or in changed arguments.
 #include <algorithm>
 #include <memory>
 
@@ -12,7 +12,7 @@ namespace {
 
 using Backward = decltype(NormUnderTest::backward);
 
-// The gradient of <h, f(x)> by x.
+// The gradient of <h, f(x)> with respect to x.
 Tensor back(const Normalise& f, const Tensor& x, double eps, const Tensor& h) {
   const Tensor at = x.clone().require_grad();
   return grad(f(at, eps), {at}, h)[0];
@@ -22,7 +22,7 @@ int64_t count_rows(const Tensor& t) { return t.numel() / t.size(-1); }
 Tensor over_rows(const Tensor& t) { return flat(t).sum(0); }
 Tensor first_rows(const Tensor& t, int64_t n) { return slice(flat(t), 0, 0, std::min(n, count_rows(t))); }
 
-// The first 16 rows of `first`, then the rows of `rest` from the 17th on.
+// The first 16 rows of `first`, followed by the rows of `rest` from the 17th on.
 Tensor joined_rows(const Tensor& first, const Tensor& rest) {
   if (count_rows(first) <= 16) return first;
   return cat({first_rows(first, 16), slice(flat(rest), 0, 16, count_rows(rest))}, 0).reshape(first.shape());
@@ -33,7 +33,7 @@ Tensor joined_entries(const Tensor& first, const Tensor& rest, int64_t n) {
 }
 // 1 in rows whose entries differ, else 0.
 Tensor varies(const Tensor& x) { return (x.amax({-1}, true) > x.amin({-1}, true)).to(DType::f64).detach(); }
-// A transposed matrix, with its entries in the order of the memory.
+// A transposed matrix, misread with its entries in memory order.
 Tensor as_it_lies(const Tensor& x) {
   return x.is_contiguous() || x.rank() != 2 ? x : x.transpose(0, 1).contiguous().reshape(x.shape());
 }
@@ -117,7 +117,7 @@ Candidates wrong_forwards(const Normalise& f) {
   };
 }
 
-// The backward takes x of the last forward of this shape.
+// The backward uses the x of the last forward with this shape.
 NormUnderTest of_last_forward(const Normalise& f) {
   const auto last = std::make_shared<Tensor>();
   return {[f, last](const Tensor& x, const NormWeights& w) {

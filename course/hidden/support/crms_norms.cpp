@@ -1,4 +1,4 @@
-// CRMSNorms: three right ones, and faults that are its own.
+// CRMSNorms: three right ones, and faults that only this norm can have.
 #include <algorithm>
 
 #include "hidden/support/candidates.h"
@@ -21,7 +21,7 @@ Tensor of_whole_row(const Tensor& v, double eps) {
   return narrow(x / root(sum_of(x.square()), d_of(v), eps), -1, 0, v.size(-1));
 }
 
-// The entries of every row in the other order.
+// Every row with its entries in reverse order.
 Tensor flipped(const Tensor& v) {
   return index_select(v, -1, arange(static_cast<double>(v.size(-1) - 1), -1, -1, {.dtype = DType::i64}));
 }

@@ -1,4 +1,4 @@
-// LayerNorms: three right ones, and faults that are its own.
+// LayerNorms: three right ones, and faults that only this norm can have.
 #include <cmath>
 
 #include "hidden/support/candidates.h"
@@ -16,7 +16,7 @@ Tensor one_pass(const Tensor& x, double eps) {
   return centred(x) / ((mean_of(x.square()) - mean_of(x).square()).clamp(0, 1e300) + eps).sqrt();
 }
 
-// In long double, from the last entry to the first.
+// Computed in long double, from the last entry to the first.
 NormGradients backwards(const Tensor& x, const NormWeights& w, const Tensor& dy, Tensor& y) {
   using Real = long double;
   const auto in = x.to_vector<double>(), gain = w.gain.to_vector<double>(), bias = w.bias.to_vector<double>(),

@@ -1,4 +1,4 @@
-// Links between devices as they are there: real ones in test_distributed_cuda, which `scripts/gpu truth` runs; else emulated ones.
+// Links between devices: real ones in test_distributed_cuda, which `scripts/gpu truth` runs, else emulated ones.
 #include "core/memory/link.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr Device kFirst{DeviceKind::cuda, 0};
 
-// Whether there can be a link; where not says why.
+// True if a link is possible here; warns with the reason if not.
 bool can_link() {
   const Tensor first = empty({1}, {DType::f32, kFirst});
   const LinkOffer offer = links->offer(kFirst, true);

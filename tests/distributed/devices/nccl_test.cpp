@@ -1,4 +1,4 @@
-// Threads as ranks, each with an emulated GPU of its own, whose tensors a stand-in for NCCL carries.
+// Threads as ranks, each with its own emulated GPU; an emulated NCCL carries their tensors.
 #include "tests/emulated_gpu/libraries/nccl.h"
 
 #include <atomic>
@@ -39,7 +39,7 @@ int64_t groups_of(const std::function<void()>& f) {
   return nccl_groups() - before;
 }
 
-// A fault of the stand-in while it lives.
+// Switches on a fault of the emulated NCCL during its lifetime.
 struct Setting {
   std::atomic<bool>& flag;
   explicit Setting(std::atomic<bool>& flag) : flag(flag) { flag = true; }
@@ -59,7 +59,7 @@ TEST_CASE("NCCL: every call on GPUs gives what its definition says, to the last 
           check(g.why_by_host().empty(), g.why_by_host());
         }));
       });
-      // For each of 4 dtypes and at least 3 sizes 6 sums and gathers of two groups or one.
+      // 4 dtypes, at least 3 sizes, 6 sums and gathers with one or two NCCL groups each.
       CHECK((n == 1 ? groups == 0 : groups >= 4 * 3 * 10));
     }
   }
@@ -84,7 +84,7 @@ TEST_CASE("NCCL: all ranks take the host's way where one cannot take the other")
   runtime_settings().libraries = false;
   by_host("rank 0: the device is emulated", [](int rank) { return Device{DeviceKind::cuda, rank}; });
   runtime_settings().libraries = true;
-  // Tensors of one rank alone lie elsewhere: this call goes by the host, the next one by NCCL.
+  // One rank's tensors are on another device: this call travels through the host, the next one by NCCL.
   CHECK(groups_of([] {
           run_ranks(2, [](Group& g) {
             reduce(g);
@@ -138,7 +138,7 @@ TEST_CASE("NCCL: its errors end all ranks, which give their communicators up") {
           2, [](Group& g) { reduce(g); }, 600);
     };
     if (by_host)
-      CHECK_NOTHROW(two());  // before anything is begun
+      CHECK_NOTHROW(two());  // the fault precedes NCCL's start
     else
       CHECK_THROWS_WITH(two(), Contains("NCCL: "));
     CHECK(watch.seconds() < 300);

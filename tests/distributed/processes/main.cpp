@@ -1,7 +1,7 @@
 // The tests of groups on a launcher's processes: mpirun -np 3 rank_processes [WORD].
 //   no word           runs test::check_group()
-//   backward [TIMES]  trains a model whose backward pass calls the group
-//   any other word    names the way in which rank 1 fails
+//   backward [TIMES]  trains a model whose backward calls the group
+//   any other word    selects the way in which rank 1 fails
 #include <csignal>
 #include <cstdio>
 #include <string>

@@ -20,10 +20,10 @@ struct LtPreference {
 namespace {
 
 using Guard = std::lock_guard<std::recursive_mutex>;
-constexpr size_t kWorkspace = 512;  // of an algorithm that cuts the depth
+constexpr size_t kWorkspace = 512;  // for an algorithm that splits the depth
 constexpr uint64_t kMark = 0x15010;
 
-// What an algorithm relies on.
+// The alignments and workspace that an algorithm requires.
 struct Algorithm {
   uint64_t mark;
   uint32_t align[4];
@@ -33,7 +33,8 @@ static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
 bool misaligned(const void* p, uint32_t by) { return reinterpret_cast<uintptr_t>(p) % by != 0; }
 
-// The library's table of types ("cublasLtMatmul() supports the following computeType, ..."): bias and aux are of D's.
+// The library's table of types ("cublasLtMatmul() supports the following computeType, ..."): bias and aux have D's
+// type.
 bool types_fit(const LtProductDesc& p, const LtLayout& a, const LtLayout& b, const LtLayout& c, const LtLayout& d) {
   if (a.type != b.type || c.type != d.type) return false;
   if (p.compute == CUBLAS_COMPUTE_64F) return p.scale == CUDA_R_64F && a.type == CUDA_R_64F && d.type == CUDA_R_64F;

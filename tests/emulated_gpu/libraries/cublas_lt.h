@@ -1,7 +1,7 @@
-// A stand-in for cuBLASLt on the host: the part that gpu/libraries uses, with the real one's numbers. It keeps the real
-// one's rules (cublasLt.h of CUDA 13 and its manual): which types go together, what a layout and an epilogue ask for,
-// that an algorithm is found for alignments that were promised. What the real one does not check it does not check
-// either: a bias or aux that is not at a multiple of 16 bytes is seen when the kernel runs, and the device is lost.
+// An emulation of cuBLASLt on the host: the part that gpu/libraries uses, with the real library's constants. It follows
+// the real rules (cublasLt.h of CUDA 13 and its manual): allowed combinations of types, requirements of layouts and
+// epilogues, and algorithms for promised alignments. It checks no more than the real library: a bias or aux that is not
+// at a multiple of 16 bytes is detected when the kernel runs, and then the device is lost.
 #pragma once
 
 #include "tests/emulated_gpu/runtime.h"
@@ -57,7 +57,7 @@ struct LtProductDesc;
 struct LtLayout;
 struct LtPreference;
 
-// The stand-in's functions by their names; null where there is none.
+// The emulated function of this name; null if there is none.
 void* cublas_lt_function(const char* name);
 }  // namespace emulated
 

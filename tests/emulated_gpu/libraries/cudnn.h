@@ -1,7 +1,7 @@
-// A stand-in for cuDNN's graphs on the host: the part that gpu/libraries uses, with the real one's numbers. A plan does the
-// operations of its graph one after the other. Kept are the real one's rules for what attention uses: attributes have
-// their types and are set before a descriptor is finished, what an operation reads was made before, every tensor of the
-// caller is given and lies at a multiple of what its descriptor promised.
+// An emulation of cuDNN's graphs on the host: the part that gpu/libraries uses, with the real library's constants. A
+// plan runs the operations of its graph in order. It follows the real rules for attention: attributes have types and
+// are set before a descriptor is finished; operations only read tensors that were written before; the caller passes
+// every tensor, aligned as its descriptor promised.
 #pragma once
 
 #include "tests/emulated_gpu/runtime.h"
@@ -104,7 +104,7 @@ enum cudnnBackendAttributeName_t {
 namespace emulated {
 struct CudnnHandle;
 
-// The stand-in's functions by their names; null where there is none.
+// The emulated function of this name; null if there is none.
 void* cudnn_function(const char* name);
 }  // namespace emulated
 

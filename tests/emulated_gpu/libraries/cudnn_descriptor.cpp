@@ -10,7 +10,7 @@ using Name = cudnnBackendAttributeName_t;
 
 int64_t elements(const TensorInfo& t) { return t.size[0] * t.size[1] * t.size[2] * t.size[3]; }
 
-// Reads a graph's operations; throws a line of what is wrong with it.
+// Reads a graph's operations. Throws a line that describes an error in the graph.
 class Reader {
  public:
   std::shared_ptr<const Program> read(const Descriptor& graph) {
@@ -24,7 +24,7 @@ class Reader {
       products += s.kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
       copies |= s.kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR && s.mode == CUDNN_POINTWISE_IDENTITY;
     }
-    // The backward of attention that does not add up dq keeps a matrix of scores.
+    // The attention backward that does not accumulate dq stores a matrix of scores.
     if (products == 5 && !copies) p_->workspace = 2 * elements(p_->tensors[static_cast<size_t>(p_->steps[0].y)]);
     return p_;
   }

@@ -1,4 +1,4 @@
-// Descriptors of the stand-in for cuDNN: attributes by their names, and what a graph's operations come to.
+// Descriptors of the emulated cuDNN: attributes by name, and the program of a graph's operations.
 #pragma once
 
 #include <cstring>
@@ -18,7 +18,7 @@ struct Descriptor {
   cudnnBackendDescriptorType_t type;
   bool finished = false;
   std::map<int, Value> values = {};
-  std::shared_ptr<const Program> program = nullptr;  // of a graph, what is proposed for it, and a plan
+  std::shared_ptr<const Program> program = nullptr;  // for graphs, their proposed engines, and plans
 
   template <class T> std::vector<T> all(cudnnBackendAttributeName_t name) const {
     const auto at = values.find(name);
@@ -34,12 +34,12 @@ struct Descriptor {
   Descriptor* other(cudnnBackendAttributeName_t name) const { return static_cast<Descriptor*>(one<void*>(name)); }
 };
 
-// The type of an attribute, and the bytes of a value.
+// The type of an attribute, and the size of its values in bytes.
 cudnnBackendAttributeType_t type_of(cudnnBackendAttributeName_t name);
 size_t size_of(cudnnBackendAttributeType_t type);
 
-// The operations of a graph. Throws a line (std::string) of what is wrong with it: an operation without one of its
-// tensors, a tensor that is read before it is made.
+// The operations of a graph. Throws a line (std::string) if an operation lacks a tensor, or if a tensor is read before
+// it is written.
 std::shared_ptr<const Program> program_of(const Descriptor& graph);
 
 }  // namespace isonorm::gpu::emulated

@@ -80,7 +80,7 @@ void run(const Program& program, std::vector<Values> places) {
     for_each(y.info->size, [&](const Index& i) {
       double v = 0;
       if (s.kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) {
-        // Into f32 of the caller's the real one adds up, from what is there.
+        // The real library accumulates into f32 tensors of the caller.
         if (!y.own && y.info->type == CUDNN_DATA_FLOAT) v = y.get(i);
         for (int64_t k = 0; k < depth; ++k) v += x.get({i[0], i[1], i[2], k}) * place(s.b).get({i[0], i[1], k, i[3]});
       } else if (s.kind == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR) {

@@ -1,4 +1,4 @@
-// What the stand-in for cuDNN makes of a graph: tensors, and operations that are done one after the other.
+// A graph of the emulated cuDNN as a program: tensors, and operations that run in order.
 #pragma once
 
 #include <array>
@@ -19,28 +19,28 @@ struct TensorInfo {
 };
 struct Step {
   cudnnBackendDescriptorType_t kind;
-  int mode = 0;  // of an operation by elements or a reduction
+  int mode = 0;  // for elementwise operations and reductions
   int64_t axis = 0;
-  int x = -1, y = -1, b = -1, t = -1;  // tensors by their number
+  int x = -1, y = -1, b = -1, t = -1;  // indices of tensors
 };
 struct Program {
   std::vector<TensorInfo> tensors;
   std::vector<Step> steps;
-  int64_t workspace = 0;  // bytes
+  int64_t workspace = 0;  // in bytes
 };
 
-// A tensor while a program runs: in memory of the device, or in numbers of its own.
+// A tensor while a program runs: in device memory, or in a vector of its own.
 struct Values {
   const TensorInfo* info;
   void* at = nullptr;
   std::shared_ptr<std::vector<double>> own = nullptr;
 
-  // A dimension of one element is read again.
+  // Dimensions with a single element are broadcast.
   double get(const Index& i) const;
-  void put(const Index& i, double v) const;  // rounded to the tensor's type
+  void put(const Index& i, double v) const;  // rounds to the tensor's type
 };
 
-// values: of each tensor.
+// values: for each tensor.
 void run(const Program& program, std::vector<Values> values);
 
 }  // namespace isonorm::gpu::emulated

@@ -25,7 +25,7 @@ double gelu_slope(double x) {
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kRoot * (1 + 3 * kCube * x * x);
 }
 
-// A: the type in which sums are made.
+// A: the type of the sums.
 template <class A> void multiply_in(const LtCall& call) {
   const auto& [product, a, b, c, d, at_a, at_b, at_c, at_d, alpha, beta, workspace, workspace_bytes] = call;
   const int64_t depth = product.transpose_a ? a.rows : a.columns;

@@ -1,4 +1,4 @@
-// One product of the stand-in for cuBLASLt: what it is made of, and how it is done.
+// One product of the emulated cuBLASLt: its description and its computation.
 #pragma once
 
 #include "tests/emulated_gpu/libraries/cublas_lt.h"
@@ -33,9 +33,9 @@ struct LtCall {
   size_t workspace_bytes = 0;
 };
 
-// The number at place i of p.
+// Element i of p.
 double read(const void* p, cudaDataType_t type, int64_t i);
-// On a thread that may touch the device's memory. Sums are of f64 for f64, else of f32.
+// Must be called on a thread that can access the device's memory. Sums are f64 for f64, else f32.
 void multiply(const LtCall& call);
 
 }  // namespace isonorm::gpu::emulated

@@ -15,7 +15,7 @@
 #include "tests/emulated_gpu/streams.h"
 
 namespace isonorm::gpu {
-namespace emulated::links {  // named: the communicator has members of these types
+namespace emulated::links {  // a named namespace, since the communicator has members of these types
 
 enum class Kind { send, receive, gather };
 
@@ -27,14 +27,14 @@ struct Call {
   int peer;
 };
 
-// A group of one rank, and where it stands in its stream.
+// A rank's group, and its place in the rank's stream.
 struct Launch {
   std::vector<Call> calls;
   Stream* stream = nullptr;
   uint64_t number = 0;
   bool done = false;
 
-  // Of the messages to or from a rank, in their order, the sizes.
+  // The sizes of the messages to or from a rank, in order.
   std::vector<size_t> sizes(Kind kind, int peer) const {
     std::vector<size_t> all;
     for (const Call& c : calls)
@@ -43,11 +43,11 @@ struct Launch {
   }
 };
 
-// All ranks of an id.
+// All ranks with one id.
 struct Clique {
   int size = 0;
-  std::vector<nccl::Comm> comms;                               // null: it has not come
-  std::vector<std::vector<std::shared_ptr<Launch>>> launches;  // of each rank
+  std::vector<nccl::Comm> comms;                               // null: the rank has not joined
+  std::vector<std::vector<std::shared_ptr<Launch>>> launches;  // by rank
   nccl::Result broken = nccl::success;
 };
 
@@ -62,8 +62,8 @@ struct nccl::Opaque {
   std::shared_ptr<Clique> clique;
   int rank = 0, device = 0;
   State state = State::used;
-  std::shared_ptr<Launch> waiting = {};  // for its stream
-  int asked = 0;                         // how often, since it waits
+  std::shared_ptr<Launch> waiting = {};  // not yet in its stream
+  int asked = 0;                         // number of queries since it waits
 };
 
 namespace {
@@ -95,7 +95,7 @@ void move(void* to, const void* from, size_t bytes) {
   std::memcpy(into, at, bytes);
 }
 
-// The n-th groups of two ranks, of which every rank has given one.
+// Checks the n-th groups of two ranks, when every rank has made its n-th group.
 void check_pair(const Clique& c, size_t n, int a, int b) {
   const Launch &x = *c.launches[static_cast<size_t>(a)][n], &y = *c.launches[static_cast<size_t>(b)][n];
   const std::string who = "of ranks " + std::to_string(a) + " and " + std::to_string(b);
@@ -122,7 +122,8 @@ void carry(Clique& c, size_t n) {
   ++groups;
 }
 
-// Gives the group to its stream, which stands there until those of all ranks have come to theirs. An ended communicator lets it go on.
+// Puts the group into its stream, which waits there until the streams of all ranks have reached their groups. If the
+// communicator is ended, the stream continues.
 void give(nccl::Opaque& own) {
   const auto clique = own.clique;
   const auto launch = std::exchange(own.waiting, nullptr);
@@ -184,12 +185,12 @@ Result comm_init_rank_config(Comm* comm, int size, nccl::Id id, int rank, nccl::
   demand(size == clique->size && rank >= 0 && rank < size && !clique->comms[static_cast<size_t>(rank)], name,
          "a rank or size that does not fit the others'");
   for (const Comm other : clique->comms)
-    if (other && other->device == current_device()) clique->broken = nccl::invalid_usage;  // as the real one
+    if (other && other->device == current_device()) clique->broken = nccl::invalid_usage;  // like the real library
   *comm = clique->comms[static_cast<size_t>(rank)] = new nccl::Opaque{clique, rank, current_device()};
   return nccl::in_progress;
 }
 
-// A communicator that may be given work: its last work has gone to the stream.
+// Checks that a communicator can be given work: its last work has gone to the stream.
 void check_used(Comm comm, const char* name) {
   demand(comm->state == State::used, name, "the communicator was ended");
   demand(all_came(*comm->clique) && !comm->waiting, name, "the communicator is in progress");

@@ -1,5 +1,4 @@
-// What cuBLASLt is asked for: the calls that a product makes, recorded by functions in the place of the library's. No
-// device is needed.
+// The calls to cuBLASLt that a product makes, recorded by functions that replace the library's. No device is needed.
 #include "gpu/libraries/blas_lt.h"
 
 #include "tests/support/catch.h"
@@ -21,7 +20,7 @@ namespace {
 std::vector<std::string> calls;
 bool has_driver = true, has_algorithm = true;
 int passes = -1;      // calls that succeed before one fails; below 0: all do
-int descriptors = 0;  // made and not destroyed
+int descriptors = 0;  // created and not yet destroyed
 
 template <class T> T value_of(const void* p) {
   T v;
@@ -31,7 +30,7 @@ template <class T> T value_of(const void* p) {
 std::string value_of(const void* p, size_t bytes) {
   return bytes == 4 ? std::to_string(value_of<uint32_t>(p)) : std::to_string(value_of<int64_t>(p));
 }
-// An address for a pointer's: nothing is read there.
+// A pointer to this address; nothing is read there.
 void* at(intptr_t address) { return reinterpret_cast<void*>(address); }
 template <class T> cublasStatus_t make(T* to) {
   *to = reinterpret_cast<T>(at(0x1000 + ++descriptors));
@@ -121,12 +120,12 @@ Operands operands() { return {at(4096), at(512), at(1024 + 16)}; }
 Calls refusals;
 void refused(std::string why, bool epilogue) { refusals.push_back(std::move(why) + (epilogue ? ", epilogue" : "")); }
 
-// Whether the product is started.
+// True if the product is started.
 bool takes(Lt& lt, const Product& p, const Operands& o) {
   return lt.product(p, o, 0, nullptr, [](int64_t) { return at(256); });
 }
 
-// The calls that make the plan, to the preferences.
+// The calls that make the plan, without the preferences.
 Calls planned(const Product& p, const Operands& o) {
   Lt lt(kRecorded, refused);
   calls.clear();
@@ -212,7 +211,7 @@ TEST_CASE("a bias, what an epilogue keeps and sums of rows lie at a multiple of 
       pointer = at(8192 + by);
       calls.clear();
       CHECK(takes(lt, p, o) == (by == 16));
-      CHECK(calls.empty() == (by < 16));  // the library was not even asked
+      CHECK(calls.empty() == (by < 16));  // the library is not even asked
     }
     pointer = at(8192);
   };
@@ -225,7 +224,7 @@ TEST_CASE("a bias, what an epilogue keeps and sums of rows lie at a multiple of 
   o.bias = nullptr;
   both(o.aux, Epilogue::gelu_tanh_slope);
   both(o.aux, Epilogue::row_sums);
-  p = linear(DType::bf16);  // which the library would read as f32
+  p = linear(DType::bf16);  // the library would read its bias as f32
   p.out = DType::f32;
   CHECK(takes(lt, p, o));
   p.bias = true;
@@ -248,7 +247,7 @@ TEST_CASE("a plan whose call fails is told, and not asked for again") {
   CHECK(!takes(lt, p, operands()));
   CHECK(calls.empty());
   CHECK(takes(lt, linear(DType::bf16), operands()));
-  // Behind the first call of a batch its results may have been added already.
+  // After the first call of a batch its results may have been added already.
   p.batch = Batch{2, 6, {3, 2}, {4000, 512}, {24, 0}};
   passes = 1;
   CHECK_THROWS_WITH(takes(lt, p, operands()), text("product: cublasLtMatmul, behind the first of a batch: status ",
@@ -289,7 +288,7 @@ TEST_CASE("a plan is made once; the outer dimensions of a batch are calls of the
   CHECK(calls == Calls{"multiply 1 1040 512 1 4096 256", "multiply 1 1136 16512 1 10240 512",
                        "multiply 1 1232 32512 1 16384 768"});
   Operands other = operands();
-  other.a = at(520);  // aligned otherwise
+  other.a = at(520);  // another alignment
   calls.clear();
   CHECK(takes(lt, p, other));
   CHECK(std::count(calls.begin(), calls.end(), "find") == 1);

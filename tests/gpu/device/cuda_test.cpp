@@ -1,4 +1,5 @@
-// gpu/ as nvcc compiles it. Without a driver there are no devices, which is no error; with one, fill and copies run there.
+// gpu/ as nvcc compiles it. Without a driver there are no devices, which is not an error; with one, fill and copies run
+// there.
 #include "core/kernels/copy.h"
 #include "core/memory/storage.h"
 #include "gpu/device.h"

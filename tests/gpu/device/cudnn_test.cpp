@@ -1,5 +1,5 @@
-// What cuDNN is asked for. No device is needed: functions in the place of the library's show which plan is taken and what
-// it is run with, and where the library itself is there, it makes a plan of each graph for a device that is described.
+// Calls to cuDNN. No device is needed: functions that replace the library's show which plan is taken and how it is run.
+// If the library itself is present, it makes a plan of each graph for a device that is only described.
 #include "gpu/libraries/cudnn.h"
 
 #include "tests/support/catch.h"
@@ -37,10 +37,10 @@ cudnnBackendDescriptor_t planned = nullptr, executed = nullptr;
 std::vector<int64_t> ids;
 std::vector<void*> pointers;
 void* workspace = nullptr;
-std::vector<int64_t> said;  // modes of operations by elements, and the axis of those that have one
+std::vector<int64_t> said;  // modes of elementwise operations, and their axis if they have one
 bool proposes = true;
 std::set<cudnnBackendDescriptor_t> plans;
-int unmade = 0;  // plans that cannot be made, from the next on
+int unmade = 0;  // number of plans, from the next on, that cannot be made
 
 template <class T> void keep(std::vector<T>& to, int64_t n, const void* values) {
   to.assign(static_cast<const T*>(values), static_cast<const T*>(values) + n);
@@ -140,7 +140,7 @@ TEST_CASE("a plan is run with the tensors that its graph uses") {
   std::vector<void*> data;
   for (int i = 0; i < static_cast<int>(ForwardTensor::count); ++i) data.push_back(at(0x100 * (i + 1)));
   library.run(*plan, data, at(0x9000), nullptr);
-  // q, k, v, out, lse, scale; -inf is for a causal mask
+  // q, k, v, out, lse, scale; `lowest` is for a causal mask only
   CHECK(ids == std::vector<int64_t>{1, 2, 3, 4, 5, 6});
   CHECK(pointers == std::vector<void*>(data.begin(), data.end() - 1));
   CHECK(workspace == at(0x9000));
@@ -156,14 +156,14 @@ TEST_CASE("a plan is run with the tensors that its graph uses") {
 #ifndef ISONORM_GPU_EMULATED
 
 TEST_CASE("cuDNN knows each graph of attention") {
-  // It wants a driver's functions to be there, which those of the toolkit for linking are.
+  // It needs the functions of a driver; the toolkit's library for linking has them.
   if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) && !dlopen(ISONORM_CUDA_STUB, RTLD_NOW | RTLD_GLOBAL)) {
     WARN(dlerror());
     return;
   }
   WARN(line_of(cudnn().facts()));
   if (!cudnn()) return;
-  const char* const h100 =  // as cuDNN writes it, with what 9.28 asks for beside
+  const char* const h100 =  // as cuDNN writes it, with the additional entries that 9.28 asks for
       R"({"maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], )"
       R"("regsPerBlock": 65536, "multiProcessorCount": 132, "warpSize": 32, )"
       R"("maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448, )"

@@ -1,4 +1,4 @@
-// What this library says of NCCL's interface, against the library's own header where that is there.
+// This library's declarations of NCCL's interface, against NCCL's own header if it is present.
 #include "gpu/libraries/nccl_api.h"
 
 #if !defined(ISONORM_GPU_EMULATED) && __has_include(<nccl.h>)
@@ -10,7 +10,8 @@
 namespace isonorm::gpu::nccl {
 namespace {
 
-// Whether values of both travel in the same way: pointers, integers and enumerators, or plain structs, of one size.
+// True if values of both types are passed in the same way: pointers, integers and enumerators, or plain structs, of one
+// size.
 template <class A, class B>
 constexpr bool alike = sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>&& std::is_class_v<A> ==
                                                      std::is_class_v<B>&& std::is_trivially_copyable_v<A>;

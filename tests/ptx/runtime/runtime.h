@@ -1,5 +1,5 @@
-// The part of CUDA's runtime that gpu/ uses, in the place of libcudart_static: one device, whose kernels the interpreter
-// executes. Work is done when it is given to a stream, or recorded if the stream is captured. The emulation
+// The part of CUDA's runtime that gpu/ uses, in the place of libcudart_static: one device, whose kernels the
+// interpreter executes. Work is done when it is given to a stream, or recorded if the stream is captured. The emulation
 // (tests/emulated_gpu) tests streams: late work, two devices, rules on host memory.
 #pragma once
 
