@@ -56,7 +56,7 @@ def hub_folder(draw, root):
     Path("other.txt").write_text(text(draw, 200).replace("cat", "fox").replace("moon", "sun"))
     model = "--form layer_norm --affine --tied --width 32 --depth 2 --heads 2 --context 64"
     for line in [f"tokenize {tokenizer} other.txt other.bin",
-                 f"train -q --data other.bin --token-vocab 701 --tokenizer {tokenizer} {model} --batch 8 --steps 60 --lr 0.01 --checkpoint other.ckpt",
+                 f"train -q --data other.bin --token-vocab 701 --tokenizer {tokenizer} {model} --batch 8 --steps 400 --lr 0.005 --checkpoint other.ckpt",
                  "export other.ckpt gpt2"]:
         subprocess.run(["isonorm", *line.split()], check=True, stdout=subprocess.DEVNULL)
     shutil.copy(tokenizer / "tokenizer.json", "gpt2")
