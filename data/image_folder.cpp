@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <mutex>
-#include <set>
-#include <span>
-#include <string_view>
 #include <tuple>
 
 #include "core/dims.h"
 #include "core/error.h"
-#include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
 #include "core/system/warning.h"
 #include "data/class_names.h"
+#include "data/part_folders.h"
 #include "data/tensor_set.h"
 
 namespace isonorm::data {
@@ -28,34 +24,6 @@ struct Picture {
   int64_t label;
 };
 using Part = std::vector<Picture>;
-
-// Names of the folders of a part, whatever their case.
-constexpr std::string_view kTrainFolders[] = {"train", "training", "training_set"};
-constexpr std::string_view kTestFolders[] = {"test", "testing", "test_set", "val", "valid", "validation", "dev"};
-constexpr std::string_view kRead[] = {".png", ".jpg", ".jpeg"};
-constexpr std::string_view kNotRead[] = {".bmp", ".gif",  ".pgm", ".ppm",
-                                         ".tif", ".tiff", ".webp"};  // torchvision reads most formats in this list
-
-std::string lower(std::string s) {
-  std::ranges::transform(s, s.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return s;
-}
-
-bool ends_with_one_of(const std::string& path, std::span<const std::string_view> ends) {
-  return std::ranges::count(ends, lower(fs::path(path).extension().string())) > 0;
-}
-
-// .ipynb_checkpoints, ._1.png: copies that other programs leave behind.
-bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
-
-// In order. A folder that cannot be read throws std::filesystem_error, which names it.
-std::vector<std::string> classes_in(const std::string& dir) {
-  std::vector<std::string> all;
-  for (const fs::directory_entry& e : fs::directory_iterator(dir))
-    if (e.is_directory() && !is_hidden(e.path())) all.push_back(e.path().filename().string());
-  std::ranges::sort(all);
-  return all;
-}
 
 // The files below a folder, through links, too. A link may lead to a folder that the walk is in. Without the list of
 // these folders a walk through two such links would take 2^40 steps until the system refuses the path.
@@ -99,11 +67,11 @@ class Walk {
 // The pictures of a part. not_read: gets the others.
 Part part_of(const std::string& dir, const std::vector<std::string>& classes, std::vector<std::string>& not_read) {
   Part all;
-  for (const std::string& name : classes_in(dir)) {
+  for (const std::string& name : folders_in(dir)) {
     const int64_t label = class_index(classes, name, dir);
     for (const std::string& path : Walk(dir + "/" + name, [](const fs::filesystem_error& e) { throw e; }).files()) {
-      if (ends_with_one_of(path, kRead)) all.push_back({path, label});
-      if (ends_with_one_of(path, kNotRead)) not_read.push_back(path);
+      if (is_read_picture(path)) all.push_back({path, label});
+      if (is_other_picture(path)) not_read.push_back(path);
     }
   }
   return all;
@@ -132,65 +100,6 @@ std::pair<Part, Part> split(const Part& all, double held_out) {
   return parts;
 }
 
-// What stands directly in a folder: the names of folders, and whether there is a picture.
-struct Listing {
-  std::set<std::string> folders;
-  bool has_pictures = false;
-};
-Listing listing_of(const std::string& dir) {
-  Listing found;
-  for (const fs::directory_entry& e : fs::directory_iterator(dir)) {
-    if (is_hidden(e.path())) continue;
-    if (e.is_directory()) found.folders.insert(e.path().filename().string());
-    found.has_pictures = found.has_pictures || ends_with_one_of(e.path().string(), kRead);
-  }
-  return found;
-}
-
-// The folders in `dir` with one of these names, in the order of the names. A folder with a picture in it is a class of that name.
-std::vector<std::string> parts_named(const std::string& dir, std::span<const std::string_view> names) {
-  std::vector<std::string> found;
-  const std::vector<std::string> folders = classes_in(dir);
-  for (const std::string_view name : names)
-    for (const std::string& folder : folders)
-      if (lower(folder) == name && !listing_of(dir + "/" + folder).has_pictures) found.push_back(dir + "/" + folder);
-  return found;
-}
-
-// The folders that hold folders of classes.
-struct PartFolders {
-  std::string train;               // empty: nothing to train on
-  std::vector<std::string> tests;  // of which the first one is read; empty: `train` is split
-};
-PartFolders parts_of(const std::string& dir) {
-  const std::vector<std::string> train = parts_named(dir, kTrainFolders), tests = parts_named(dir, kTestFolders);
-  if (!train.empty()) return {train[0], tests};
-  return !tests.empty() && tests.size() == classes_in(dir).size() ? PartFolders{"", tests} : PartFolders{dir, {}};
-}
-// Those that are read, the one to train on first.
-std::vector<std::string> read_folders(const PartFolders& parts) {
-  std::vector<std::string> folders;
-  if (!parts.train.empty()) folders.push_back(parts.train);
-  if (!parts.tests.empty()) folders.push_back(parts.tests[0]);
-  return folders;
-}
-
-// Throws if the folders are no classes but parts of a data set: each of them holds only folders, some of the same name.
-void check_classes(const std::string& dir, const std::vector<std::string>& folders) {
-  std::map<std::string, std::string> seen;  // a folder's name, and the class that it is in
-  ShortList twice;
-  std::string first, second;
-  for (const std::string& folder : folders) {
-    const Listing in = listing_of(dir + "/" + folder);
-    if (in.has_pictures) return;
-    for (const std::string& name : in.folders)
-      if (const auto [at, is_new] = seen.emplace(name, folder); !is_new)
-        twice.add(Shown{name}), first = at->second, second = folder;
-  }
-  check(twice.empty(), dir, ": both ", Shown{first}, " and ", Shown{second}, " have folders ", twice,
-        ", so they are no classes; expected one of them as the data, and the other as test data");
-}
-
 // read(), whose errors of the file system are io errors that name the path.
 template <class Read> auto from_files(const Read& read) {
   try {
@@ -210,9 +119,9 @@ struct Found {
 
 Found find(const std::string& dir, const ImageFolderOptions& o) {
   const PartFolders parts = parts_of(dir);
-  const std::vector<std::string> folders = read_folders(parts), own = classes_in(folders[0]);
+  const std::vector<std::string> folders = parts.read(), own = folders_in(folders[0]);
   check(!own.empty(), folders[0], ": has no folders, expected one for each class");
-  check_classes(folders[0], own);
+  check_classes(folders[0]);
   Found found;
   found.classes = o.classes.empty() ? own : o.classes;
   found.tests = parts.tests;
@@ -272,7 +181,7 @@ LabelledImages read_part(const Part& part, const ImageFolderOptions& o, DamagedP
 
 }  // namespace
 
-bool is_picture(const std::string& path) { return ends_with_one_of(path, kRead) || ends_with_one_of(path, kNotRead); }
+bool is_picture(const std::string& path) { return is_read_picture(path) || is_other_picture(path); }
 
 bool ImageFolder::is_in(const std::string& dir) {
   constexpr auto kHow = fs::directory_options::follow_directory_symlink | fs::directory_options::skip_permission_denied;
@@ -280,7 +189,7 @@ bool ImageFolder::is_in(const std::string& dir) {
   fs::recursive_directory_iterator at(dir, kHow, error);
   for (int left = kMostEntries; !error && left > 0 && at != fs::recursive_directory_iterator(); --left) {
     std::error_code unknown;
-    const bool picture = at.depth() > 0 && ends_with_one_of(at->path().string(), kRead) && at->is_regular_file(unknown);
+    const bool picture = at.depth() > 0 && is_read_picture(at->path().string()) && at->is_regular_file(unknown);
     if (picture && !is_hidden(at->path())) return true;
     if (is_hidden(at->path())) at.disable_recursion_pending();
     at.increment(error);
@@ -295,8 +204,8 @@ std::string ImageFolder::why_not(const std::string& dir) {
   fs::recursive_directory_iterator at(dir, fs::directory_options::skip_permission_denied, error);
   for (int left = kMostEntries; !error && left > 0 && at != fs::recursive_directory_iterator(); --left) {
     const std::string path = at->path().string();
-    if (ends_with_one_of(path, kNotRead) && other++ == 0) first = path;
-    read += ends_with_one_of(path, kRead);
+    if (is_other_picture(path) && other++ == 0) first = path;
+    read += is_read_picture(path);
     at.increment(error);
   }
   if (read > 0) return text(read, read == 1 ? " picture is" : " pictures are", " in no folder of a class");
@@ -306,14 +215,14 @@ std::string ImageFolder::why_not(const std::string& dir) {
 }
 
 std::vector<std::string> ImageFolder::class_names(const std::string& dir) {
-  return from_files([&] { return classes_in(read_folders(parts_of(dir))[0]); });
+  return from_files([&] { return folders_in(parts_of(dir).read()[0]); });
 }
 
 std::vector<std::string> ImageFolder::files(const std::string& dir) {
   return from_files([&] {
     std::vector<std::string> all, not_read;
-    for (const std::string& part : read_folders(parts_of(dir)))
-      for (const Picture& p : part_of(part, classes_in(part), not_read)) all.push_back(p.path);
+    for (const std::string& part : parts_of(dir).read())
+      for (const Picture& p : part_of(part, folders_in(part), not_read)) all.push_back(p.path);
     return all;
   });
 }
@@ -322,7 +231,7 @@ std::vector<std::string> ImageFolder::all_files(const std::string& dir) try {
   const PartFolders parts = parts_of(dir);
   std::vector<std::string> all, folders = parts.tests;
   if (parts.train == dir)
-    for (const std::string& name : classes_in(dir)) folders.push_back(dir + "/" + name);
+    for (const std::string& name : folders_in(dir)) folders.push_back(dir + "/" + name);
   else if (!parts.train.empty())
     folders.push_back(parts.train);
   for (const std::string& folder : folders)
