@@ -126,8 +126,8 @@ void take_preset(TrainOptions& o, Given& given, const std::string& preset) {
 }
 
 // Reads --tokenizer, which must be the checkpoint's tokenizer and replaces that of --init. A training that goes on does not need the
-// file: the checkpoint has the tokenizer. Sets the number of tokens, which follows
-// from the weights of --init (`weights`) or from the tokenizer.
+// file: the checkpoint has the tokenizer. Sets the number of tokens, which follows from the weights of --init (`weights`) or from the
+// tokenizer.
 void take_tokenizer(training::TrainingOptions& o, const NewestCheckpoint* newest, bool weights) {
   if (o.model.row().input != training::Input::text) return;
   // A training that goes on has its tokenizer in the checkpoint and does not need the file.

@@ -33,7 +33,7 @@ Bytes open_ids(std::FILE* out, const std::string& path) {
 }
 
 tokenizers::Tokenizer tokenizer_of(const TrainingOptions& o) {
-  if (!o.tokenizer.empty()) return tokenizers::Tokenizer(o.tokenizer);
+  if (o.spec.tokenizer.empty()) return tokenizers::Tokenizer(o.tokenizer);
   const Scope scope("the model's tokenizer");
   return tokenizers::Tokenizer::of_json(o.spec.tokenizer);
 }
