@@ -9,7 +9,7 @@ set(units
     "optim streams distributed parallel"
     "io data tokenizers"
     "hub onnx"
-    "reports training training/models training/options training/records training/run training/steps"
+    "reports training training/models training/options training/records training/run training/spec training/steps"
     "equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/probes"
     "equivalence/convert equivalence/verify equivalence/reference"
     "equivalence/explain equivalence/causes equivalence/compare equivalence/text equivalence/certificate")

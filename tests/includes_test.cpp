@@ -35,6 +35,7 @@ const Set kBelowEquivalence = {"core",
                                "training/models",
                                "training/options",
                                "training/records",
+                               "training/spec",
                                "training/steps"};
 
 Set operator+(Set a, const Set& b) {
@@ -63,12 +64,13 @@ std::map<std::string, Set> allowed_includes() {
       {"distributed", {"core"}},
       {"parallel", {"core", "autograd", "nn", "optim", "distributed"}},
       {"training/options", {"core"}},
-      {"training", kBelowTraining + Set{"training/options", "training/steps"}},
+      {"training", kBelowTraining + Set{"training/options", "training/spec", "training/steps"}},
+      {"training/spec", {"core", "io", "data"}},
       {"training/steps", kBelowTraining},
       {"training/run", kBelowTraining + Set{"training/steps"}},
-      {"training/models", kBelowTraining + Set{"training", "training/options", "training/steps"}},
-      {"training/records",
-       kBelowTraining + Set{"reports", "training", "training/models", "training/options", "training/steps"}}};
+      {"training/models", kBelowTraining + Set{"training", "training/options", "training/spec", "training/steps"}},
+      {"training/records", kBelowTraining + Set{"reports", "training", "training/models", "training/options",
+                                                "training/spec", "training/steps"}}};
   const std::map<std::string, Set> rooms = {
       {"coordinates", {}},
       {"lockstep", {"coordinates"}},

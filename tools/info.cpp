@@ -18,7 +18,7 @@
 #include "tools/verb.h"
 #include "training/fields.h"
 #include "training/model_file.h"
-#include "training/preprocessor.h"
+#include "training/spec/preprocessor.h"
 #include "training/records/manifest.h"
 
 namespace isonorm::tools {
@@ -89,7 +89,7 @@ void print_spec(const training::DataSpec& spec, const Metadata& description) {
   if (!spec.preprocessor.empty()) {
     const training::ModelShape shape = training::ModelOptions(description).shape();
     say("pixels", scale_text(spec, shape));
-    say("pictures", fit_text(preprocessor_of(spec, shape).fit, shape.image));
+    say("pictures", fit_text(preprocessor_of(spec, shape.image, shape.channels).fit, shape.image));
   }
   if (!spec.data.empty()) say("data", printable(spec.data, 80));
 }

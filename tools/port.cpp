@@ -20,7 +20,7 @@
 #include "tools/output.h"
 #include "tools/verb.h"
 #include "training/model_file.h"
-#include "training/preprocessor.h"
+#include "training/spec/preprocessor.h"
 
 namespace isonorm::tools {
 namespace {

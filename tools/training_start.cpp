@@ -18,7 +18,7 @@
 #include "streams/stream.h"
 #include "training/fields.h"
 #include "training/model_file.h"
-#include "training/preprocessor.h"
+#include "training/spec/preprocessor.h"
 #include "training/records/training_result.h"
 
 namespace isonorm::tools {
@@ -213,7 +213,7 @@ TensorMap initial_weights(const std::string& path, const nn::Module& model, DTyp
 }
 
 std::string scale_text(const training::DataSpec& spec, const training::ModelShape& shape) {
-  const data::PixelScale scale = preprocessor_of(spec, shape).scale;
+  const data::PixelScale scale = preprocessor_of(spec, shape.image, shape.channels).scale;
   const auto list = [](const std::vector<double>& numbers) {
     const bool alike = std::ranges::count(numbers, numbers[0]) == std::ssize(numbers);
     std::string words;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "io/half.h"
-#include "training/data_spec.h"
+#include "training/spec/data_spec.h"
 #include "training/model_options.h"
 
 namespace isonorm::training {

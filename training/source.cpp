@@ -13,7 +13,7 @@
 #include "data/text.h"
 #include "io/sha256.h"
 #include "nn/vit.h"
-#include "training/preprocessor.h"
+#include "training/spec/preprocessor.h"
 #include "training/text_data.h"
 
 namespace isonorm::training {
@@ -71,7 +71,7 @@ void Source::take_images() {
   DataSpec& spec = options_.spec;
   ModelShape shape = o.model.shape();
   const bool trains = uses_ == Uses::training, has_scale = !spec.preprocessor.empty();
-  Preprocessor preprocessor = preprocessor_of(spec, shape);
+  Preprocessor preprocessor = preprocessor_of(spec, shape.image, shape.channels);
   const auto load = [&](const std::string& data, double held_out, bool tests_only) {
     return data::load_images(data, {.side = shape.image,
                                     .fit = preprocessor.fit,

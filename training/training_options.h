@@ -12,7 +12,7 @@
 #include "data/pairs.h"
 #include "data/text_content.h"
 #include "optim/schedule.h"
-#include "training/data_spec.h"
+#include "training/spec/data_spec.h"
 #include "training/model_options.h"
 #include "training/optimizers.h"
 #include "training/steps/step.h"

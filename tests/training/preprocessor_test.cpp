@@ -1,6 +1,6 @@
 // preprocessor_config.json: the numbers that transformers' AutoImageProcessor makes of pictures (tests/fixtures/image_processor.py), and
 // files that ask for something else.
-#include "training/preprocessor.h"
+#include "training/spec/preprocessor.h"
 
 #include <cmath>
 

@@ -16,8 +16,8 @@ struct DataSpec {
   data::Alphabet alphabet = {};           // model of bytes: the byte of each id
   std::string tokenizer = {};             // model of tokens: its tokenizer.json, for tokenizers::Tokenizer::of_json()
   std::vector<std::string> classes = {};  // model of images: the class names in the order of the logits
-  std::string preprocessor = {};          // model of images: how pictures become its inputs (training/preprocessor.h)
-  std::string data = {};                  // "sha256:..." of the training data, Source::sha256()
+  std::string preprocessor = {};  // model of images: how pictures become its inputs (training/spec/preprocessor.h)
+  std::string data = {};          // "sha256:..." of the training data, Source::sha256()
   std::optional<double> test_share = {};  // share of these data that no step trained on, TrainingOptions::held_out()
 
   // The members as metadata of a file; an empty member has no entry.

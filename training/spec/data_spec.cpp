@@ -1,4 +1,4 @@
-#include "training/data_spec.h"
+#include "training/spec/data_spec.h"
 
 #include <algorithm>
 

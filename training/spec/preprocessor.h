@@ -6,8 +6,7 @@
 
 #include "data/loader.h"
 #include "data/picture.h"
-#include "training/data_spec.h"
-#include "training/model_options.h"
+#include "training/spec/data_spec.h"
 
 namespace isonorm::training {
 
@@ -25,7 +24,7 @@ struct Preprocessor {
   static Preprocessor read(std::string_view text, int64_t side, int64_t channels);
 };
 
-// That of a model's spec; the default if the spec has none.
-Preprocessor preprocessor_of(const DataSpec& spec, const ModelShape& shape);
+// That of a model's spec; the default if the spec has none. side, channels: of the model's images.
+Preprocessor preprocessor_of(const DataSpec& spec, int64_t side, int64_t channels);
 
 }  // namespace isonorm::training

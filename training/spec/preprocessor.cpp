@@ -1,4 +1,4 @@
-#include "training/preprocessor.h"
+#include "training/spec/preprocessor.h"
 
 #include <algorithm>
 #include <cmath>
@@ -169,10 +169,10 @@ Preprocessor Preprocessor::read(std::string_view text, int64_t side, int64_t cha
   return PreprocessorFile(text, side, channels).read();
 }
 
-Preprocessor preprocessor_of(const DataSpec& spec, const ModelShape& shape) {
+Preprocessor preprocessor_of(const DataSpec& spec, int64_t side, int64_t channels) {
   if (spec.preprocessor.empty()) return {};
   const Scope scope("the model's preprocessor");
-  return Preprocessor::read(spec.preprocessor, shape.image, shape.channels);
+  return Preprocessor::read(spec.preprocessor, side, channels);
 }
 
 }  // namespace isonorm::training
