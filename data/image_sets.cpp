@@ -45,7 +45,7 @@ std::string found_folder(const std::string& data) {
   if (data.empty()) return image_folder(data);  // FashionMnist says which package has it
   check_io(fs::exists(image_folder(data)), data, ": there is no such folder");
   check_io(holds_images(data), data, ": ",
-           fs::is_directory(data) ? "no images are found there" : "it is a file, not a folder of images",
+           fs::is_directory(data) ? ImageFolder::why_not(data) : "it is a file, not a folder of images",
            "; expected the four idx files of MNIST or Fashion-MNIST, the six .bin files of CIFAR-10, or pictures, "
            "CLASS/*.png or train/CLASS/*.png");
   return image_folder(data);

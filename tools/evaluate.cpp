@@ -6,6 +6,8 @@
 
 #include "core/printed.h"
 #include "core/system/parallel.h"
+#include "data/class_names.h"
+#include "data/fashion_mnist.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
 #include "tools/training_start.h"
@@ -57,9 +59,14 @@ std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
   const std::string checksum = "sha256:" + training::data_sha256(t.model.row().input, path);
   if (!t.test_data.empty()) return "all of it" + trained_on(t.spec, checksum, 1);
   const std::string share = text("the last ", shortest(100 * t.test_share), " %");
+  const bool trained = t.spec.data == checksum;
+  const double held = t.spec.test_share.value_or(training::kOldTestShare);
+  check(!trained || t.test_share <= held, o.data, ": --test-share ", t.test_share, " is more than ", held,
+        ", which the training held out: the model was trained on the rest; --test-data tests it on all of it all the "
+        "same");
   const std::string but = trained_on(t.spec, checksum, t.test_share);
   if (o.test_share) return share + but;
-  if (t.spec.data != checksum) {
+  if (!trained) {
     t.test_data = o.data, t.data = "";
     return text("all of it", !but.empty()          ? but
                              : t.spec.data.empty() ? ", since the model does not say what it was trained on"
@@ -67,6 +74,15 @@ std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
   }
   check(t.test_share > 0, o.data, ": the model was trained on all of it; --test-data tests it on it all the same");
   return share + (but.empty() ? ", which the model was not trained on" : but);
+}
+
+// Without data a model of images is tested on Fashion-MNIST, if it has its classes.
+void check_default_data(const EvaluateOptions& o, const training::TrainingOptions& t) {
+  if (t.model.row().input != training::Input::images || !o.data.empty() || !o.test_data.empty()) return;
+  const std::vector<std::string>& classes = t.spec.classes;
+  if (!classes.empty() && classes != data::published_classes(data::kFashionMnistDir))
+    throw UsageError(text("--data is needed: the model has the classes ", data::class_list(classes),
+                          ", not those of Fashion-MNIST"));
 }
 
 int run(EvaluateOptions& o) {
@@ -94,6 +110,7 @@ int run(EvaluateOptions& o) {
     check(!given || of_texts, o.model, ": it holds no language model, which ", option, " belongs to");
   check_kind(t.model.row(), o.data);
   check_kind(t.model.row(), o.test_data, "--test-data");
+  check_default_data(o, t);
   const std::string part = take_data(o, t);
   if (of_texts) {
     t.ids = o.ids, t.is_text = o.is_text, t.tokenizer = o.tokenizer;
@@ -131,6 +148,9 @@ int run(EvaluateOptions& o) {
                 t.model.context());
   for (const std::string& reading : source.readings()) said += text(reading, "; ", part, rows, "\n");
   const training::Input input = t.model.row().input;
+  if (input == training::Input::images && t.data.empty() && !o.data.empty() && !t.spec.data.empty())
+    said += text(o.data, ": all ", e.predictions,
+                 " images for tests; the training's data have another checksum, but may have some of these images\n");
   warn_of_averages(file, o.model);
   print_and_write(said + evaluation_text(e, input) + "\n", [&] {
     if (!o.json.empty())

@@ -10,6 +10,7 @@
 #include "core/system/cores.h"
 #include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
+#include "data/class_names.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "io/replacement.h"
 #include "nn/residual/gpas.h"
@@ -72,9 +73,12 @@ std::string length_text(const training::TrainingOptions& o, const training::Sour
   const training::Input input = o.model.row().input;
   const char* noun = input == training::Input::pairs ? "pair" : input == training::Input::images ? "image" : "token";
   const double all = static_cast<double>(source.batch_count()) * o.step_count();
+  const std::vector<std::string>& names = source.options().spec.classes;
+  const std::string classes = names.empty() ? "" : text("; ", names.size(), " classes: ", data::class_list(names));
   return text(plural(o.step_count(), "step"), " of ", plural(source.batch_count(), noun), ": ", printed("%.0f ", all),
               noun, all == 1 ? "" : "s", ", ", printed("%.2f", all / static_cast<double>(source.train_count())),
-              " times the ", source.train_count(), " to train on; warm-up: ", plural(o.warmup_steps(), "step"));
+              " times the ", source.train_count(), " to train on; warm-up: ", plural(o.warmup_steps(), "step"),
+              classes);
 }
 
 // True if the checkpoint of an older version has a warm-up that is longer than its training, which then was cut.

@@ -95,6 +95,8 @@ void Source::take_images() {
   check(std::equal(image.begin() + 1, image.end(), test.images.shape().begin() + 1), o.test_data,
         ": its images have shape ", test.images.shape(), ", the training's ", image);
   train_count_ = set.train.size();
+  check(!trains || set.classes > 1, data::image_folder(o.data), ": there is one class, ", data::class_list(set.names),
+        "; expected two or more folders of pictures");
   check(!trains || o.batch <= train_count_, data::image_folder(o.data), ": there are ", train_count_,
         " images to train on, --batch ", o.batch, " is more");
   if (trains)

@@ -72,8 +72,33 @@ TEST_CASE("a folder of class folders is split: of each class a share, rounded up
   const TempFolder other;
   write_class(other / "only", 0, 0), write_text(other / "only/notes.txt", "");
   CHECK_FALSE(data::holds_images(other.path.string()));
+  CHECK(data::ImageFolder::why_not(other.path.string()) == "no images are found there");
   CHECK_THROWS_WITH(data::load_images(other.path.string(), {.side = 3}),
                     Contains("no images are found there; expected") && Contains("CLASS/*.png or train/CLASS/*.png"));
+  write_text(other / "only/1.webp", ""), write_text(other / "only/2.BMP", "");
+  CHECK_THAT(data::ImageFolder::why_not(other.path.string()),
+             Contains("2 pictures have a format that is not read; the first"));
+  write_text(other / "flat.jpg", "");
+  CHECK(data::ImageFolder::why_not(other.path.string()) == "1 picture is in no folder of a class");
+}
+
+TEST_CASE("folders for training and for tests have usual names in any case; parts by other names are refused") {
+  const TempFolder parts;
+  const std::string set = parts.path.string();
+  for (const char* part : {"/Training/", "/Val/"})
+    for (const char* name : {"cat", "dog"}) write_class(set + part + name, 2, 10);
+  CHECK((load(set, 0.1).train.size() == 4 && load(set, 0.1).test.size() == 4));
+  fs::rename(set + "/Training", set + "/Fold1");
+  CHECK_THROWS_WITH(load(set, 0.1),
+                    Contains("both 'Fold1' and 'Val' have folders 'cat', 'dog', so they are no classes"));
+  fs::remove_all(set + "/Fold1");  // a part for tests alone
+  CHECK((load(set, 0.1).train.size() == 0 && load(set, 0.1).test.size() == 4));
+  CHECK(data::class_names(set) == std::vector<std::string>{"cat", "dog"});
+  fs::rename(set + "/Val", set + "/train");
+  CHECK((load(set, 0.1).train.size() == 2 && load(set, 0.1).test.size() == 2));
+  fs::remove_all(set + "/train");
+  write_class(set + "/train", 2, 10), write_class(set + "/car", 2, 100);  // vehicles
+  CHECK(data::class_names(set) == std::vector<std::string>{"car", "train"});
 }
 
 TEST_CASE("labels are the places of the folders' names among the classes that are given") {

@@ -126,6 +126,23 @@ TEST_CASE("train --init: rows of the head go to the classes of their names, and 
             "'zebra' is none of the classes white, yellow");
 }
 
+TEST_CASE("evaluate: images that the model was trained on are no test") {
+  const Folder f;
+  write_model(f);
+  f.refuses("evaluate @c --data @set --test-share 0.2", 3,
+            "set: --test-share 0.2 is more than 0.1, which the training held out: the model was trained on the rest");
+  CHECK(contains(f.succeeds("evaluate @c --data @set --test-share 0.05").out, " of 3 images)"));
+  write_class(f, "set/white", 13, 230);  // one picture more
+  CHECK(
+      contains(f.succeeds("evaluate @c --data @set").out,
+               "set: all 37 images for tests; the training's data have another checksum, but may have some of these"));
+  f.refuses("evaluate @c", 2,
+            "--data is needed: the model has the classes black, grey, white, not those of Fashion-MNIST");
+  f.refuses("evaluate @c --data @set/white/1.png", 4, "it is a file, not a folder of images");
+  write_class(f, "one/all", 6, 20);
+  f.refuses("train --data @one -q", 3, "one: there is one class, all; expected two or more folders of pictures");
+}
+
 TEST_CASE("train --test-data: a folder of pictures for tests, and the whole of --data for training") {
   const Folder f;
   write_class(f, "set/black", 6, 20), write_class(f, "set/white", 6, 230);
