@@ -43,7 +43,7 @@ std::string trained_on(const training::DataSpec& spec, const std::string& checks
   const double held = spec.data == checksum ? spec.test_share.value_or(training::kOldTestShare) : 1;
   if (held == 0) return ", but the model was trained on all of the file";
   if (tested > held)
-    return text(", but the model was trained on the first ", shortest(100 * (1 - held)), " % of the file");
+    return text(", but the model was trained on the first ", printed("%.6g", 100 * (1 - held)), " % of the file");
   if (spec.earlier_data.find(checksum) != std::string::npos)
     return ", but the weights that the training began with were trained on the file";
   return "";
@@ -58,7 +58,7 @@ std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
   if (path.empty()) return "";
   const std::string checksum = "sha256:" + training::data_sha256(t.model.row().input, path);
   if (!t.test_data.empty()) return "all of it" + trained_on(t.spec, checksum, 1);
-  const std::string share = text("the last ", shortest(100 * t.test_share), " %");
+  const std::string share = text("the last ", printed("%.6g", 100 * t.test_share), " %");
   const bool trained = t.spec.data == checksum;
   const double held = t.spec.test_share.value_or(training::kOldTestShare);
   check(!trained || t.test_share <= held, o.data, ": --test-share ", t.test_share, " is more than ", held,
@@ -70,7 +70,7 @@ std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
     t.test_data = o.data, t.data = "";
     return text("all of it", !but.empty()          ? but
                              : t.spec.data.empty() ? ", since the model does not say what it was trained on"
-                                                   : ", since the model was not trained on it");
+                                                   : ", since it is not the file of the training");
   }
   check(t.test_share > 0, o.data, ": the model was trained on all of it; --test-data tests it on it all the same");
   return share + (but.empty() ? ", which the model was not trained on" : but);
@@ -113,6 +113,7 @@ int run(EvaluateOptions& o) {
   check_default_data(o, t);
   const std::string part = take_data(o, t);
   if (of_texts) {
+    check_tokenizer(o.tokenizer, t.spec, o.model);
     t.ids = o.ids, t.is_text = o.is_text, t.tokenizer = o.tokenizer;
     if (o.token_vocab > 0 || !o.tokenizer.empty()) t.spec.alphabet = {};
     if (!o.tokenizer.empty()) t.spec.tokenizer = {};

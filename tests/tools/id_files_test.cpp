@@ -147,3 +147,23 @@ TEST_CASE("a folder with train.bin or train.txt is refused with the options that
   f.refuses("train +small -q --data @nano", 2, says);
   f.refuses("train +small -q --test-data @nano", 2, "--test-data: " + says);
 }
+
+TEST_CASE("another tokenizer than the one that a model holds is refused, and said by train --init") {
+  const Folder f;
+  const std::string tokenizer = "tests/fixtures/tokenizers/gpt2";
+  f.succeeds("train +small --steps 1 -q --tokenizer " + tokenizer + " --checkpoint @c");
+  f.succeeds("evaluate @c --data docs/ops.md --tokenizer " + tokenizer);
+  // The same tokens with other ids.
+  const nlohmann::json own = nlohmann::json::parse(load_checkpoint(f / "c").values.at("tokenizer"));
+  nlohmann::json other = own;
+  std::swap(other["model"]["vocab"]["a"], other["model"]["vocab"]["b"]);
+  REQUIRE(other != own);
+  write_text(f / "other.json", other.dump());
+  const std::string says = f / "other.json" + ": it is not the tokenizer that " + f / "c" + " holds";
+  f.refuses("evaluate @c --data docs/ops.md --tokenizer @other.json", 3, says);
+  f.refuses("sample @c abc -q --tokenizer @other.json", 3, says);
+  const std::string train = "train --batch 4 --threads 1 --steps 1 --init @c --data @text.txt --tokenizer ";
+  const std::string said = ": another tokenizer than the one of --init, whose ids the weights know\n";
+  CHECK_THAT(f.succeeds(train + "@other.json").err, Contains(f / "other.json" + said));
+  CHECK_THAT(f.succeeds(train + tokenizer).err, !Contains(said));
+}
