@@ -5,6 +5,7 @@
 #include "core/printed.h"
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
+#include "core/system/shell_word.h"
 #include "gpu/device.h"
 #include "tools/ending.h"
 #include "training/data_kind.h"
@@ -88,6 +89,17 @@ void check_forms(const std::vector<std::string>& forms) {
   check_names("--forms", forms, streams::listed(streams::kCentredForms));
 }
 
+// Refuses a folder of files for a language model, as nanoGPT has them.
+void check_no_folder_of_texts(const std::string& folder, const char* option) {
+  for (const std::string ending : {".bin", ".txt"}) {
+    const std::string train = folder + "/train" + ending, val = folder + "/val" + ending;
+    if (!file_exists(train)) continue;
+    throw UsageError(text(option, ": ", folder, " is a folder: isonorm train --data ", shell_word(train),
+                          file_exists(val) ? " --test-data " + shell_word(val) : "",
+                          ending == ".bin" ? " --token-vocab N reads its token ids" : " reads its texts"));
+  }
+}
+
 }  // namespace
 
 std::string set_option(const Option& option, const std::string& word) {
@@ -150,6 +162,7 @@ void check_kind(const ModelRow& model, const std::string& data, const char* opti
     throw UsageError(text(option, ": ", data, " is ", training::data_noun(*kind), ", for ",
                           training::models_with(*kind, " or "), "; ", model.name, " reads ",
                           training::data_noun(model.input)));
+  if (!kind && !data.empty()) check_no_folder_of_texts(data, option);
 }
 
 void check_data(const TrainingOptions& o) {

@@ -92,6 +92,7 @@ void print_spec(const training::DataSpec& spec, const Metadata& description) {
     say("pictures", fit_text(preprocessor_of(spec, shape.image, shape.channels).fit, shape.image));
   }
   if (!spec.data.empty()) say("data", printable(spec.data, 80));
+  if (!spec.earlier_data.empty()) say("earlier data", printable(spec.earlier_data, 200));
 }
 
 int run(const InfoOptions& o) {

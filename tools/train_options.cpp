@@ -4,6 +4,7 @@
 
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
+#include "core/system/warning.h"
 #include "data/image_sets.h"
 #include "data/text.h"
 #include "streams/stream.h"
@@ -126,15 +127,19 @@ void take_preset(TrainOptions& o, Given& given, const std::string& preset) {
 }
 
 // Reads --tokenizer, which must be the checkpoint's tokenizer and replaces that of --init. A training that goes on does not need the
-// file: the checkpoint has the tokenizer. Sets the number of tokens, which follows
-// from the weights of --init (`weights`) or from the tokenizer.
+// file: the checkpoint has the tokenizer. Sets the number of tokens, which follows from the weights of --init (`weights`) or from the
+// tokenizer.
 void take_tokenizer(training::TrainingOptions& o, const NewestCheckpoint* newest, bool weights) {
   if (o.model.row().input != training::Input::text) return;
+  // A training that goes on has its tokenizer in the checkpoint and does not need the file.
+  if (newest && !o.spec.tokenizer.empty() && !file_exists(o.tokenizer)) o.tokenizer.clear();
   std::string json;
   const bool held = newest && !o.spec.tokenizer.empty();
   if (!o.tokenizer.empty() && (!held || file_exists(o.tokenizer))) {
     json = tokenizers::json_of(o.tokenizer, training::kMostTokenizer);
     check(!held || o.spec.tokenizer == json, o.tokenizer, ": ", newest ? newest->path : "", " has another tokenizer");
+    if (!o.spec.tokenizer.empty() && o.spec.tokenizer != json)
+      warn(text(printable(o.tokenizer), ": another tokenizer than the one of --init, whose ids the weights know"));
     o.spec.tokenizer = json, o.spec.alphabet = {};
   }
   if (o.token_vocab == 0 && weights && !o.data.empty())

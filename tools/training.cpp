@@ -258,6 +258,10 @@ bool Training::run() {
   for (const std::string& line : source_.readings()) say(line);
   if (source_.test_tokens() < source_.held_out_tokens() - 1)
     say(text("a test pass predicts ", source_.test_tokens(), " of ", source_.held_out_tokens(), " held-out tokens"));
+  if (const auto test = identity_.find("test_data"); test != identity_.end() &&
+                                                     test->second == identity_.at(training::kTrainingData) &&
+                                                     o_.training.model.row().input != training::Input::images)
+    say(text(o_.training.test_data, ": the model is trained on the data that it is tested on"));
   for (const std::string& line : summary_) say(line);
   if (step_ == 0) say(length_text(o_.training, source_));
   if (o_.checkpoint.empty() && o_.best.empty() && o_.average.empty())
@@ -368,8 +372,7 @@ void Training::save() {
 
 training::DataSpec Training::spec() const {
   training::DataSpec spec = source_.options().spec;
-  spec.data = identity_.at(training::kTrainingData);
-  spec.test_share = source_.options().test_share;
+  spec.train_on(identity_.at(training::kTrainingData), source_.options().test_share);
   return spec;
 }
 

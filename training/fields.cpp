@@ -190,8 +190,9 @@ void fields(TrainingOptions& o, Fields& f) {
         "into the checkpoint"));
   f("ids", ids,
     text(models_with(Input::text),
-         ": --data and --test-data are token ids of this width, whatever they look like (default: the bytes of the "
-         "file decide)"));
+         ": --data and --test-data are token ids of this width, whatever they look like; --token-vocab, --tokenizer or "
+         "the "
+         "weights to begin with say of how many tokens (default: the bytes of the file decide)"));
   f("text", is_text, text(models_with(Input::text), ": --data and --test-data are texts, whatever bytes they have"));
   f("row_length", row_length,
     text(

@@ -36,8 +36,8 @@ TEST_CASE("a text where token ids are expected is refused with the command that 
   f.refuses("verify @model @model --data " + kText, 3, says);
   f.refuses("tokenize --decode " + kTok + " " + kText + " @out", 3, "is a text, and ids of 701 tokens are expected");
   // The option wins: pairs of letters are ids.
-  f.succeeds("train +small --token-vocab 65536 --ids u16 --steps 1 -q --data " + kText);
-  f.refuses("evaluate @model --ids u16 --data " + kText, 3, ", read as u16, is ");
+  f.succeeds("train +small --token-vocab 65536 --ids u16 --steps 1 -q --data @text.txt");
+  f.refuses("evaluate @model --ids u16 --data @text.txt", 3, ", read as u16, is ");
   f.refuses("train +small -q --ids u16 --text", 2, "--ids and --text: the data are token ids, or a text");
   f.refuses("train --model vit -q --ids u16", 2, "--ids belongs to --model gpt with --data");
 }

@@ -26,6 +26,12 @@ std::vector<std::string> read_classes(const std::string& words) {
 
 }  // namespace
 
+void DataSpec::train_on(const std::string& data_now, double share_now) {
+  const bool more = !data.empty() && (data != data_now || test_share.value_or(kOldTestShare) < share_now);
+  if (more && earlier_data.find(data) == earlier_data.npos) earlier_data += text(earlier_data.empty() ? "" : " ", data);
+  data = data_now, test_share = share_now;
+}
+
 Metadata DataSpec::entries() const {
   Metadata all;
   if (!alphabet.empty()) all.emplace(kAlphabet, alphabet.written());
@@ -34,6 +40,7 @@ Metadata DataSpec::entries() const {
   if (!preprocessor.empty()) all.emplace(kPreprocessor, preprocessor);
   if (!data.empty()) all.emplace(kTrainingData, data);
   if (test_share) all.emplace(kTestShare, shortest(*test_share));
+  if (!earlier_data.empty()) all.emplace(kEarlierData, earlier_data);
   return all;
 }
 
@@ -50,6 +57,8 @@ DataSpec DataSpec::of(const Metadata& metadata) {
       spec.preprocessor = value;
     else if (name == kTrainingData)
       spec.data = value;
+    else if (name == kEarlierData)
+      spec.earlier_data = value;
     else
       check(read_number(value, spec.test_share.emplace()) && *spec.test_share >= 0 && *spec.test_share < 1,
             "its entry '", kTestShare, "' is ", Shown{value}, ", expected a number from 0 to below 1");
