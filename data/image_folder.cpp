@@ -1,18 +1,17 @@
 #include "data/image_folder.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <mutex>
-#include <span>
-#include <string_view>
+#include <tuple>
 
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/system/parallel.h"
 #include "core/system/warning.h"
 #include "data/class_names.h"
+#include "data/part_folders.h"
 #include "data/tensor_set.h"
 
 namespace isonorm::data {
@@ -25,29 +24,6 @@ struct Picture {
   int64_t label;
 };
 using Part = std::vector<Picture>;
-
-constexpr const char* kTestFolders[] = {"test", "val", "valid", "validation", "dev"};  // the first that is there counts
-constexpr std::string_view kRead[] = {".png", ".jpg", ".jpeg"};
-constexpr std::string_view kNotRead[] = {".bmp", ".gif",  ".pgm", ".ppm",
-                                         ".tif", ".tiff", ".webp"};  // torchvision reads most formats in this list
-
-bool ends_with_one_of(const std::string& path, std::span<const std::string_view> ends) {
-  std::string end = fs::path(path).extension().string();
-  std::ranges::transform(end, end.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::ranges::count(ends, end) > 0;
-}
-
-// .ipynb_checkpoints, ._1.png: copies that other programs leave behind.
-bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
-
-// In order. A folder that cannot be read throws std::filesystem_error, which names it.
-std::vector<std::string> classes_in(const std::string& dir) {
-  std::vector<std::string> all;
-  for (const fs::directory_entry& e : fs::directory_iterator(dir))
-    if (e.is_directory() && !is_hidden(e.path())) all.push_back(e.path().filename().string());
-  std::ranges::sort(all);
-  return all;
-}
 
 // The files below a folder, through links, too. A link may lead to a folder that the walk is in. Without the list of
 // these folders a walk through two such links would take 2^40 steps until the system refuses the path.
@@ -91,11 +67,11 @@ class Walk {
 // The pictures of a part. not_read: gets the others.
 Part part_of(const std::string& dir, const std::vector<std::string>& classes, std::vector<std::string>& not_read) {
   Part all;
-  for (const std::string& name : classes_in(dir)) {
+  for (const std::string& name : folders_in(dir)) {
     const int64_t label = class_index(classes, name, dir);
     for (const std::string& path : Walk(dir + "/" + name, [](const fs::filesystem_error& e) { throw e; }).files()) {
-      if (ends_with_one_of(path, kRead)) all.push_back({path, label});
-      if (ends_with_one_of(path, kNotRead)) not_read.push_back(path);
+      if (is_read_picture(path)) all.push_back({path, label});
+      if (is_other_picture(path)) not_read.push_back(path);
     }
   }
   return all;
@@ -112,31 +88,16 @@ std::vector<bool> drawn_for_tests(int64_t n, double share) {
 }
 
 // The pictures of all classes in two parts, each class by itself.
-std::array<Part, 2> split(const Part& all, double held_out) {
-  std::array<Part, 2> parts;
+std::pair<Part, Part> split(const Part& all, double held_out) {
+  std::pair<Part, Part> parts;  // to train on, to test on
   for (auto begin = all.begin(); begin != all.end();) {
     const auto end = std::find_if(begin, all.end(), [&](const Picture& p) { return p.label != begin->label; });
     const std::vector<bool> drawn = drawn_for_tests(end - begin, held_out);
-    for (auto p = begin; p != end; ++p) parts[drawn[static_cast<size_t>(p - begin)]].push_back(*p);
+    for (auto p = begin; p != end; ++p)
+      (drawn[static_cast<size_t>(p - begin)] ? parts.second : parts.first).push_back(*p);
     begin = end;
   }
   return parts;
-}
-
-// The folders for tests that are there.
-std::vector<std::string> test_folders(const std::string& dir) {
-  std::vector<std::string> found;
-  for (const char* name : kTestFolders)
-    if (fs::is_directory(dir + "/" + name)) found.push_back(dir + "/" + name);
-  return found;
-}
-
-// The folder to train on and the one to test on, or one that is to be split.
-std::vector<std::string> part_folders(const std::string& dir) {
-  if (!ImageFolder::has_parts(dir)) return {dir};
-  const std::vector<std::string> tests = test_folders(dir);
-  check_io(!tests.empty(), dir, ": there is a folder train, and none for tests: test, val, valid, validation or dev");
-  return {dir + "/train", tests[0]};
 }
 
 // read(), whose errors of the file system are io errors that name the path.
@@ -151,21 +112,31 @@ template <class Read> auto from_files(const Read& read) {
 
 struct Found {
   std::vector<std::string> classes;
-  std::vector<Part> parts;            // of part_folders()
+  Part train, test;
   std::vector<std::string> not_read;  // pictures of other formats
+  std::vector<std::string> tests;     // the folders for tests, of which the first one is read
 };
 
-// given: the names of the classes; empty: those of the first part, each of which has to have a picture.
-Found find(const std::string& dir, const std::vector<std::string>& given) {
-  const std::vector<std::string> folders = part_folders(dir);
+Found find(const std::string& dir, const ImageFolderOptions& o) {
+  const PartFolders parts = parts_of(dir);
+  const std::vector<std::string> folders = parts.read(), own = folders_in(folders[0]);
+  check(!own.empty(), folders[0], ": has no folders, expected one for each class");
+  check_classes(folders[0]);
   Found found;
-  found.classes = given.empty() ? classes_in(folders[0]) : given;
-  check(!found.classes.empty(), folders[0], ": has no folders, expected one for each class");
-  for (const std::string& part : folders) found.parts.push_back(part_of(part, found.classes, found.not_read));
-  for (size_t i = 0; given.empty() && i < found.classes.size(); ++i)
-    check(std::ranges::any_of(found.parts[0], [&](const Picture& p) { return p.label == static_cast<int64_t>(i); }),
-          folders[0], "/", found.classes[i], ": has no .png, .jpg or .jpeg file");
-  check(!found.parts.back().empty(), folders.back(), ": has no .png, .jpg or .jpeg file in a folder of a class");
+  found.classes = o.classes.empty() ? own : o.classes;
+  found.tests = parts.tests;
+  if (!parts.train.empty()) found.train = part_of(parts.train, found.classes, found.not_read);
+  for (size_t i = 0; o.classes.empty() && !parts.train.empty() && i < own.size(); ++i)
+    check(std::ranges::any_of(found.train, [&](const Picture& p) { return p.label == static_cast<int64_t>(i); }),
+          parts.train, "/", own[i], ": has no .png, .jpg or .jpeg file");
+  const std::string& tested = folders.back();
+  if (parts.tests.empty())
+    std::tie(found.train, found.test) = split(found.train, o.held_out);
+  else
+    found.test = part_of(tested, found.classes, found.not_read);
+  check(!found.train.empty() || !found.test.empty(), tested,
+        ": has no .png, .jpg or .jpeg file in a folder of a class");
+  check(parts.tests.empty() || !found.test.empty(), tested, ": has no .png, .jpg or .jpeg file in a folder of a class");
   return found;
 }
 
@@ -210,16 +181,15 @@ LabelledImages read_part(const Part& part, const ImageFolderOptions& o, DamagedP
 
 }  // namespace
 
-bool ImageFolder::has_parts(const std::string& dir) { return !dir.empty() && fs::is_directory(dir + "/train"); }
+bool is_picture(const std::string& path) { return is_read_picture(path) || is_other_picture(path); }
 
 bool ImageFolder::is_in(const std::string& dir) {
-  if (has_parts(dir)) return true;
   constexpr auto kHow = fs::directory_options::follow_directory_symlink | fs::directory_options::skip_permission_denied;
   std::error_code error;
   fs::recursive_directory_iterator at(dir, kHow, error);
   for (int left = kMostEntries; !error && left > 0 && at != fs::recursive_directory_iterator(); --left) {
     std::error_code unknown;
-    const bool picture = at.depth() > 0 && ends_with_one_of(at->path().string(), kRead) && at->is_regular_file(unknown);
+    const bool picture = at.depth() > 0 && is_read_picture(at->path().string()) && at->is_regular_file(unknown);
     if (picture && !is_hidden(at->path())) return true;
     if (is_hidden(at->path())) at.disable_recursion_pending();
     at.increment(error);
@@ -227,40 +197,76 @@ bool ImageFolder::is_in(const std::string& dir) {
   return false;
 }
 
+std::string ImageFolder::why_not(const std::string& dir) {
+  int64_t read = 0, other = 0;
+  std::string first;
+  std::error_code error;
+  fs::recursive_directory_iterator at(dir, fs::directory_options::skip_permission_denied, error);
+  for (int left = kMostEntries; !error && left > 0 && at != fs::recursive_directory_iterator(); --left) {
+    const std::string path = at->path().string();
+    if (is_other_picture(path) && other++ == 0) first = path;
+    read += is_read_picture(path);
+    at.increment(error);
+  }
+  if (read > 0) return text(read, read == 1 ? " picture is" : " pictures are", " in no folder of a class");
+  if (other == 0) return "no images are found there";
+  return text(other, other == 1 ? " picture has" : " pictures have", " a format that is not read; the first is ",
+              first);
+}
+
+bool ImageFolder::has_own_tests(const std::string& dir) {
+  return from_files([&] { return !parts_of(dir).tests.empty(); });
+}
+
+std::string ImageFolder::class_counts(const std::string& dir) {
+  const std::vector<std::string> names = class_names(dir);
+  std::vector<int64_t> counts(names.size());
+  std::vector<std::string> not_read;
+  for (const Picture& p : from_files([&] { return part_of(parts_of(dir).train, names, not_read); }))
+    ++counts[static_cast<size_t>(p.label)];
+  std::string lines;
+  for (size_t i = 0; i < names.size(); ++i) lines += text(names[i], ' ', counts[i], '\n');
+  return lines;
+}
+
 std::vector<std::string> ImageFolder::class_names(const std::string& dir) {
-  return from_files([&] { return classes_in(part_folders(dir)[0]); });
+  return from_files([&] { return folders_in(parts_of(dir).read()[0]); });
 }
 
 std::vector<std::string> ImageFolder::files(const std::string& dir) {
   return from_files([&] {
     std::vector<std::string> all, not_read;
-    for (const std::string& part : part_folders(dir))
-      for (const Picture& p : part_of(part, classes_in(part), not_read)) all.push_back(p.path);
+    for (const std::string& part : parts_of(dir).read())
+      for (const Picture& p : part_of(part, folders_in(part), not_read)) all.push_back(p.path);
     return all;
   });
 }
 
-std::vector<std::string> ImageFolder::all_files(const std::string& dir) {
-  std::vector<std::string> all, parts = {dir};
-  if (has_parts(dir)) parts = test_folders(dir), parts.push_back(dir + "/train");
-  for (const std::string& part : parts)
-    for (std::string& file : Walk(part, [](const fs::filesystem_error&) {}).files()) all.push_back(std::move(file));
+std::vector<std::string> ImageFolder::all_files(const std::string& dir) try {
+  const PartFolders parts = parts_of(dir);
+  std::vector<std::string> all, folders = parts.tests;
+  if (parts.train == dir)
+    for (const std::string& name : folders_in(dir)) folders.push_back(dir + "/" + name);
+  else if (!parts.train.empty())
+    folders.push_back(parts.train);
+  for (const std::string& folder : folders)
+    for (std::string& file : Walk(folder, [](const fs::filesystem_error&) {}).files()) all.push_back(std::move(file));
   return all;
+} catch (const fs::filesystem_error&) {
+  return {};
 }
 
 ImageFolder ImageFolder::load(const std::string& dir, const ImageFolderOptions& o) {
   check(o.side > 0, dir, ": a side of ", o.side, " pixels");
   check(o.held_out >= 0 && o.held_out <= 1, dir, ": held out is the share ", o.held_out, ", expected 0 to 1");
-  const Found found = from_files([&] { return find(dir, o.classes); });
-  const auto [train, test] =
-      found.parts.size() == 2 ? std::array{found.parts[0], found.parts[1]} : split(found.parts[0], o.held_out);
-  if (const std::vector<std::string> tests = test_folders(dir); has_parts(dir) && tests.size() > 1)
-    warn(text(tests[1], " is not read: tests are on ", tests[0]));
+  const Found found = from_files([&] { return find(dir, o); });
+  if (found.tests.size() > 1) warn(text(found.tests[1], " is not read: tests are on ", found.tests[0]));
   if (!found.not_read.empty())
     warn(text(found.not_read.size(), found.not_read.size() == 1 ? " picture is" : " pictures are",
               " left out, expected .png, .jpg or .jpeg; the first is ", found.not_read.front()));
   DamagedPictures damaged;
-  ImageFolder set{read_part(o.tests_only ? Part() : train, o, damaged), read_part(test, o, damaged), found.classes};
+  ImageFolder set{read_part(o.tests_only ? Part() : found.train, o, damaged), read_part(found.test, o, damaged),
+                  found.classes};
   damaged.report();
   return set;
 }

@@ -45,7 +45,7 @@ std::string found_folder(const std::string& data) {
   if (data.empty()) return image_folder(data);  // FashionMnist says which package has it
   check_io(fs::exists(image_folder(data)), data, ": there is no such folder");
   check_io(holds_images(data), data, ": ",
-           fs::is_directory(data) ? "no images are found there" : "it is a file, not a folder of images",
+           fs::is_directory(data) ? ImageFolder::why_not(data) : "it is a file, not a folder of images",
            "; expected the four idx files of MNIST or Fashion-MNIST, the six .bin files of CIFAR-10, or pictures, "
            "CLASS/*.png or train/CLASS/*.png");
   return image_folder(data);
@@ -86,6 +86,15 @@ ImageSets load_images(const std::string& data, const ImageFolderOptions& options
 std::vector<std::string> class_names(const std::string& data) {
   const std::string dir = found_folder(data);
   return Cifar10::is_in(dir) || FashionMnist::is_in(dir) ? published_classes(dir) : ImageFolder::class_names(dir);
+}
+
+bool has_own_tests(const std::string& data) {
+  const std::string dir = found_folder(data);
+  return Cifar10::is_in(dir) || FashionMnist::is_in(dir) || ImageFolder::has_own_tests(dir);
+}
+
+std::string class_counts(const std::string& data) {
+  return has_own_tests(data) ? "" : ImageFolder::class_counts(found_folder(data));
 }
 
 std::vector<std::string> image_files(const std::string& data) {

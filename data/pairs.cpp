@@ -15,7 +15,7 @@ std::vector<std::string> lines_of(const std::string& path) {
       file_exists(path), path,
       ": not found: pairs are two text files, source.txt and target.txt, a line each, as statmt.org/wmt14 has them "
       "for translation");
-  const std::vector<uint8_t> bytes = read_all(open_bytes(path), kTextLimit);
+  const std::vector<uint8_t> bytes = read_all(without_mark(open_bytes(path)), kTextLimit);
   std::vector<std::string> lines;
   for (size_t begin = 0; begin < bytes.size();) {
     const auto from = bytes.begin() + static_cast<int64_t>(begin), end = std::find(from, bytes.end(), '\n');

@@ -10,11 +10,14 @@
 namespace isonorm::data {
 namespace {
 
-constexpr int64_t kLeastUnits = 16;  // of UTF-16 without a byte order mark, and of ids that are looked at
+constexpr int64_t kLeastUnits = 16;  // of UTF-16 without a byte order mark, and of the halves of ids that are looked at
+constexpr size_t kFirstName = 256;   // bytes that the first file's name of a zip archive is looked for in
+constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";
 
 struct Format {
   std::string_view begin;
   const char *name, *command;
+  bool holds_ids = false;
 };
 
 constexpr Format kFormats[] = {
@@ -27,15 +30,39 @@ constexpr Format kFormats[] = {
      "xzcat FILE > TEXT"},
     {{"\x28\xb5\x2f\xfd", 4}, "compressed by zstd", "zstdcat FILE > TEXT"},
     {{"PK\x03\x04", 4}, "a zip archive", "unzip -p FILE > TEXT"},
+    {{"\xff\xfe\0\0", 4}, "encoded in UTF-32", "iconv -f UTF-32 -t UTF-8 FILE > TEXT"},
+    {{"\0\0\xfe\xff", 4}, "encoded in UTF-32", "iconv -f UTF-32 -t UTF-8 FILE > TEXT"},
     {{"\x93NUMPY", 6},
      "an array of numpy",
-     "python3 -c 'import numpy, sys; numpy.load(sys.argv[1]).astype(\"u4\").tofile(sys.argv[2])' FILE IDS"},
+     "python3 -c 'import numpy, sys; numpy.load(sys.argv[1]).astype(\"WIDTH\").tofile(sys.argv[2])' FILE IDS",
+     true},
 };
+
+// Zip archives that are known by the name of their first file.
+constexpr Format kArchives[] = {
+    {"/data.pkl", "a file of torch.save",
+     "python3 -c 'import sys, torch; torch.load(sys.argv[1]).numpy().astype(\"WIDTH\").tofile(sys.argv[2])' FILE IDS",
+     true},
+    {"[Content_Types].xml", "a document of an office program", "pandoc -t plain FILE > TEXT"}};
+constexpr Format kIntegers = {
+    {},
+    "an array of 8-byte integers",
+    "python3 -c 'import numpy, sys; numpy.fromfile(sys.argv[1], \"i8\").astype(\"WIDTH\").tofile(sys.argv[2])' FILE "
+    "IDS",
+    true};
 
 constexpr const char* kJsonLines =
     "python3 -c 'import json, sys; [print(json.loads(line)[\"text\"]) for line in sys.stdin]' < FILE > TEXT";
-constexpr const char* kTable =
-    "python3 -c 'import csv, sys; [print(row[\"text\"]) for row in csv.DictReader(sys.stdin)]' < FILE > TEXT";
+
+// Which makes a text of a table, whose first line tells what stands between its columns.
+std::string table_command(std::string_view all) {
+  const std::string_view line = all.substr(0, all.find('\n'));
+  const char* separator = ",";
+  for (const char* other : {";", "\t"})
+    if (std::ranges::count(line, *other) > std::ranges::count(line, *separator)) separator = other;
+  return text("python3 -c 'import csv, sys; [print(row[\"text\"]) for row in csv.DictReader(sys.stdin, delimiter=\"",
+              *separator == '\t' ? "\\t" : separator, "\")]' < FILE > TEXT");
+}
 
 // Control characters that texts have: backspace, tab, ends of lines and pages, escape.
 bool is_control(uint32_t c) { return c == 0x7f || (c < 0x20 && !(c >= 8 && c <= 13) && c != 0x1b); }
@@ -68,6 +95,19 @@ std::optional<std::string> utf16_of(const std::vector<uint8_t>& bytes, bool text
   return {};
 }
 
+// True if the upper halves of all numbers of `width` bytes are 0, and not all the lower ones.
+bool upper_halves_are_zero(const Bytes& file, const std::vector<uint8_t>& bytes, size_t width) {
+  const auto half = static_cast<int64_t>(width / 2);
+  if (file.size % static_cast<int64_t>(width) != 0 || std::ssize(bytes) < kLeastUnits * half) return false;
+  const auto is_zero = [](uint8_t byte) { return byte == 0; };
+  bool lower = false;
+  for (auto at = bytes.begin(); at != bytes.end(); at += 2 * half) {
+    lower = lower || !std::all_of(at, at + half, is_zero);
+    if (!std::all_of(at + half, at + 2 * half, is_zero)) return false;
+  }
+  return lower;
+}
+
 }  // namespace
 
 TextContent text_content(const Bytes& file) {
@@ -75,11 +115,13 @@ TextContent text_content(const Bytes& file) {
   const auto nul = std::ranges::find(bytes, 0);
   const auto control = std::ranges::find_if(bytes, is_control);
   TextContent content{.text = nul == bytes.end() && few(std::ranges::count_if(bytes, is_control), std::ssize(bytes))};
+  const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::optional<std::string> encoding = utf16_of(bytes, content.text);
   if (content.text && !encoding) {
-    const bool lines = file.name.ends_with(".jsonl"), table = file.name.ends_with(".csv");
+    const bool lines = file.name.ends_with(".jsonl");
+    const bool table = file.name.ends_with(".csv") || file.name.ends_with(".tsv");
     if (lines) content.format = "lines of JSON", content.command = kJsonLines;
-    if (table) content.format = "a table", content.command = kTable;
+    if (table) content.format = "a table", content.command = table_command(all);
     return content;
   }
   content.text = false;
@@ -88,25 +130,38 @@ TextContent text_content(const Bytes& file) {
   else if (control != bytes.end())
     content.why =
         text("it has control characters, the first, ", int{*control}, ", at position ", control - bytes.begin());
-  const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto take = [&](const Format& f) {
+    content.format = f.name, content.command = f.command, content.holds_ids = f.holds_ids;
+  };
   for (const Format& f : kFormats)
-    if (all.starts_with(f.begin)) content.format = f.name, content.command = f.command;
+    if (all.starts_with(f.begin)) take(f);
+  if (all.starts_with("PK"))
+    for (const Format& f : kArchives)
+      if (all.substr(0, kFirstName).find(f.begin) != all.npos) take(f);
   if (content.format.empty() && encoding) {
     content.format = text("encoded in ", *encoding);
     content.command = text("iconv -f ", *encoding, " -t UTF-8 FILE > TEXT");
+    content.by_letters = *encoding != "UTF-16";
   }
+  if (content.format.empty() && upper_halves_are_zero(file, bytes, 8)) take(kIntegers);
   return content;
 }
 
-bool looks_like_u32(const Bytes& file) {
-  const std::vector<uint8_t> bytes = begin_of(file);
-  if (file.size % 4 != 0 || std::ssize(bytes) < 2 * kLeastUnits) return false;
-  bool lower = false;
-  for (size_t i = 0; i + 4 <= bytes.size(); i += 4) {
-    lower = lower || bytes[i] || bytes[i + 1];
-    if (bytes[i + 2] || bytes[i + 3]) return false;
-  }
-  return lower;
+bool looks_like_u32(const Bytes& file) { return upper_halves_are_zero(file, begin_of(file), 4); }
+
+std::string_view without_mark(std::string_view text) {
+  if (text.starts_with(kUtf8Mark)) text.remove_prefix(kUtf8Mark.size());
+  return text;
+}
+
+Bytes without_mark(const Bytes& file) {
+  char begin[kUtf8Mark.size()];
+  const int64_t mark = std::ssize(kUtf8Mark);
+  if (file.size < mark) return file;
+  file.read(0, begin, mark);
+  if (std::string_view(begin, sizeof begin) != kUtf8Mark) return file;
+  return {file.name, file.size - mark,
+          [file, mark](int64_t offset, void* to, int64_t n) { file.read(offset + mark, to, n); }};
 }
 
 }  // namespace isonorm::data

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "core/error.h"
+#include "core/system/shell_word.h"
 #include "equivalence/lockstep/share_out.h"
 #include "papers/all.h"
 #include "training/records/manifest.h"
@@ -137,7 +138,7 @@ constexpr Experiment kExperiments[] = {
 
 std::string command_of(const Experiment& e, const ExperimentOptions& o) {
   return text("isonorm experiment ", e.name, " --seed ", o.seed,
-              o.data.empty() ? "" : text(" --data ", training::quoted(o.data)),
+              o.data.empty() ? "" : text(" --data ", shell_word(o.data)),
               o.seeds > 0 ? text(" --seeds ", o.seeds) : "", o.full ? " --full" : "",
               o.device != kCpu ? text(" --device ", o.device) : "");
 }

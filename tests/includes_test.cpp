@@ -21,7 +21,7 @@ using Set = std::set<std::string>;
 // What a room may include besides itself. A room is a folder, or a folder in a folder where it stands here. Folders not
 // named (tools, examples, benchmarks, tests) may include everything.
 const Set kBelowTraining = {"core", "autograd", "nn",  "streams",     "optim",
-                            "io",   "data",     "gpu", "distributed", "parallel"};
+                            "io",   "data",     "gpu", "distributed", "parallel", "tokenizers"};
 const Set kBelowEquivalence = {"core",
                                "autograd",
                                "nn",

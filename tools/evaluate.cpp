@@ -6,6 +6,9 @@
 
 #include "core/printed.h"
 #include "core/system/parallel.h"
+#include "data/class_names.h"
+#include "data/fashion_mnist.h"
+#include "data/image_sets.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
 #include "tools/training_start.h"
@@ -36,21 +39,55 @@ void check_options(const EvaluateOptions& o) {
   if (!o.test_data.empty() && !o.data.empty()) throw UsageError("--test-data and --data: one is tested on");
 }
 
+// What is said if the model was trained on the data that it is tested on, which have this checksum; tested: the share that the test takes.
+std::string trained_on(const training::DataSpec& spec, const std::string& checksum, double tested) {
+  const double held = spec.data == checksum ? spec.test_share.value_or(training::kOldTestShare) : 1;
+  if (held == 0) return ", but the model was trained on all of the file";
+  if (tested > held)
+    return text(", but the model was trained on the first ", printed("%.6g", 100 * (1 - held)), " % of the file");
+  if (spec.earlier_data.find(checksum) != std::string::npos)
+    return ", but the weights that the training began with were trained on the file";
+  return "";
+}
+
 // Sets the data that the model is tested on. Returns what they are of the file: a file that the model was not trained on is test data as
 // a whole, of the file of its training the share that no step trained on.
 std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
-  t.data = o.data, t.test_data = o.test_data, t.test_share = o.test_share.value_or(t.spec.test_share.value_or(0.1));
-  if (!t.test_data.empty()) return "all of it";
-  if (o.data.empty()) return "";
-  const std::string share = text("the last ", shortest(100 * t.test_share), " %");
-  if (o.test_share) return share;
-  if (t.spec.data != "sha256:" + training::data_sha256(t.model.row().input, o.data)) {
+  t.data = o.data, t.test_data = o.test_data;
+  t.test_share = o.test_share.value_or(t.spec.test_share.value_or(training::kOldTestShare));
+  const std::string& path = o.test_data.empty() ? o.data : o.test_data;
+  if (path.empty()) return "";
+  const bool own_tests = t.model.row().input == training::Input::images && data::has_own_tests(path);
+  if (own_tests && o.test_share) throw UsageError(text("--test-share: ", path, " has images for tests of its own"));
+  const std::string checksum = "sha256:" + training::data_sha256(t.model.row().input, path);
+  if (own_tests) t.test_share = 0;  // of the images to train on
+  if (own_tests && t.spec.data == checksum) return "";
+  if (!t.test_data.empty()) return "all of it" + trained_on(t.spec, checksum, 1);
+  const std::string share = text("the last ", printed("%.6g", 100 * t.test_share), " %");
+  const bool trained = t.spec.data == checksum;
+  const double held = t.spec.test_share.value_or(training::kOldTestShare);
+  check(!trained || t.test_share <= held, o.data, ": --test-share ", t.test_share, " is more than ", held,
+        ", which the training held out: the model was trained on the rest; --test-data tests it on all of it all the "
+        "same");
+  const std::string but = trained_on(t.spec, checksum, t.test_share);
+  if (o.test_share) return share + but;
+  if (!trained) {
     t.test_data = o.data, t.data = "";
-    return t.spec.data.empty() ? "all of it, since the model does not say what it was trained on"
-                               : "all of it, since the model was not trained on it";
+    return text("all of it", !but.empty()          ? but
+                             : t.spec.data.empty() ? ", since the model does not say what it was trained on"
+                                                   : ", since it is not the file of the training");
   }
   check(t.test_share > 0, o.data, ": the model was trained on all of it; --test-data tests it on it all the same");
-  return text(share, ", which the model was not trained on");
+  return share + (but.empty() ? ", which the model was not trained on" : but);
+}
+
+// Without data a model of images is tested on Fashion-MNIST, if it has its classes.
+void check_default_data(const EvaluateOptions& o, const training::TrainingOptions& t) {
+  if (t.model.row().input != training::Input::images || !o.data.empty() || !o.test_data.empty()) return;
+  const std::vector<std::string>& classes = t.spec.classes;
+  if (!classes.empty() && classes != data::published_classes(data::kFashionMnistDir))
+    throw UsageError(text("--data is needed: the model has the classes ", data::class_list(classes),
+                          ", not those of Fashion-MNIST"));
 }
 
 int run(EvaluateOptions& o) {
@@ -78,8 +115,10 @@ int run(EvaluateOptions& o) {
     check(!given || of_texts, o.model, ": it holds no language model, which ", option, " belongs to");
   check_kind(t.model.row(), o.data);
   check_kind(t.model.row(), o.test_data, "--test-data");
+  check_default_data(o, t);
   const std::string part = take_data(o, t);
   if (of_texts) {
+    check_tokenizer(o.tokenizer, t.spec, o.model);
     t.ids = o.ids, t.is_text = o.is_text, t.tokenizer = o.tokenizer;
     if (o.token_vocab > 0 || !o.tokenizer.empty()) t.spec.alphabet = {};
     if (!o.tokenizer.empty()) t.spec.tokenizer = {};
@@ -109,9 +148,15 @@ int run(EvaluateOptions& o) {
   if (!std::isfinite(pass->scores[0].loss))
     throw Diverged(text(o.model, ": its loss is not a finite number: its weights are too large for ", t.dtype));
   const training::Evaluation e{0, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
-  std::string said;
-  for (const std::string& reading : source.readings()) said += text(reading, "; ", part, "\n");
+  std::string said, rows;
+  if (of_texts && source.context() < t.model.context())
+    rows = text(", in rows of ", source.context(), " tokens as in the training; the model's context is ",
+                t.model.context());
+  for (const std::string& reading : source.readings()) said += text(reading, "; ", part, rows, "\n");
   const training::Input input = t.model.row().input;
+  if (input == training::Input::images && t.data.empty() && !o.data.empty() && !t.spec.data.empty())
+    said += text(o.data, ": all ", e.predictions,
+                 " images for tests; the training's data have another checksum, but may have some of these images\n");
   warn_of_averages(file, o.model);
   print_and_write(said + evaluation_text(e, input) + "\n", [&] {
     if (!o.json.empty())

@@ -5,6 +5,8 @@
 #include "core/printed.h"
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
+#include "core/system/shell_word.h"
+#include "data/image_sets.h"
 #include "gpu/device.h"
 #include "tools/ending.h"
 #include "training/data_kind.h"
@@ -47,6 +49,9 @@ void check_together(const TrainingOptions& o, const Given& given) {
   if (!o.test_data.empty() && o.data.empty() && input != Input::images) throw UsageError("--test-data needs --data");
   if (given.contains("test_share") && !o.test_data.empty())
     throw UsageError("--test-share and --test-data: with --test-data nothing of --data is for test passes");
+  if (given.contains("test_share") && input == Input::images && data::holds_images(o.data) &&
+      data::has_own_tests(o.data))
+    throw UsageError(text("--test-share: ", data::image_folder(o.data), " has images for tests of its own"));
   if (given.contains("letters") && (input == Input::images || !o.data.empty()))
     throw UsageError("--letters belongs to models of texts and of pairs without --data");
   for (const auto& [option, asked] :
@@ -86,6 +91,17 @@ void check_forms(const std::vector<std::string>& forms) {
   if (std::ranges::count(forms, name_of(streams::Form::layer_norm)) > 0)
     throw UsageError("--forms: layer_norm is the reference, which is not held against itself");
   check_names("--forms", forms, streams::listed(streams::kCentredForms));
+}
+
+// Refuses a folder of files for a language model, as nanoGPT has them.
+void check_no_folder_of_texts(const std::string& folder, const char* option) {
+  for (const std::string ending : {".bin", ".txt"}) {
+    const std::string train = folder + "/train" + ending, val = folder + "/val" + ending;
+    if (!file_exists(train)) continue;
+    throw UsageError(text(option, ": ", folder, " is a folder: isonorm train --data ", shell_word(train),
+                          file_exists(val) ? " --test-data " + shell_word(val) : "",
+                          ending == ".bin" ? " --token-vocab N reads its token ids" : " reads its texts"));
+  }
 }
 
 }  // namespace
@@ -150,6 +166,7 @@ void check_kind(const ModelRow& model, const std::string& data, const char* opti
     throw UsageError(text(option, ": ", data, " is ", training::data_noun(*kind), ", for ",
                           training::models_with(*kind, " or "), "; ", model.name, " reads ",
                           training::data_noun(model.input)));
+  if (!kind && !data.empty()) check_no_folder_of_texts(data, option);
 }
 
 void check_data(const TrainingOptions& o) {

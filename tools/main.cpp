@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
-#include <sstream>
 #include <vector>
 
 #include "core/error.h"
@@ -100,9 +99,8 @@ int run_verb(const Verb& verb) {
 
 // Prints the help or the version that was asked for.
 int print(const CLI::App& app, const std::string& who, const CLI::Success& asked) {
-  std::ostringstream help, none;
-  app.exit(asked, help, none);
-  if (first_of_ranks(text(who, ' ', asked.get_name()))) print_text(help.str());
+  const std::string said = asked.get_name() == "CallForVersion" ? text(asked.what(), "\n") : app.help();
+  if (first_of_ranks(text(who, ' ', asked.get_name()))) print_text(said);
   return kOk;
 }
 

@@ -82,6 +82,12 @@ Tensor data_inputs(const Metadata& description, const std::string& path) {
   return source.batch(0).inputs;
 }
 
+void check_tokenizer(const std::string& given, const training::DataSpec& held, const std::string& model) {
+  if (given.empty() || held.tokenizer.empty()) return;
+  check(tokenizers::json_of(given, training::kMostTokenizer) == held.tokenizer, given,
+        ": it is not the tokenizer that ", model, " holds, which is used without --tokenizer");
+}
+
 tokenizers::Tokenizer held_tokenizer(const std::string& path, const std::string& json) {
   const std::string where = text(path, ": its tokenizer");
   const Scope scope(where);

@@ -12,6 +12,7 @@
 #include "streams/placement.h"
 #include "streams/stream.h"
 #include "tokenizers/tokenizer.h"
+#include "training/spec/data_spec.h"
 
 namespace isonorm::tools {
 
@@ -36,6 +37,10 @@ std::vector<streams::FileStream> described_streams(const std::string& path, cons
 // Examples of the data set at `path` as inputs of the model that `description` names: images of the folder, or rows of
 // a text file. Throws where the data do not fit the model.
 Tensor data_inputs(const Metadata& description, const std::string& path);
+
+// Throws if the tokenizer at `given` is another one than that of `held`, the DataSpec of the file `model`; nothing if there is none of
+// either.
+void check_tokenizer(const std::string& given, const training::DataSpec& held, const std::string& model);
 
 // The tokenizer that the file at `path` holds as this text. Throws as Tokenizer::of_json(), naming the file.
 tokenizers::Tokenizer held_tokenizer(const std::string& path, const std::string& json);

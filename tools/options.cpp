@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
+#include "core/system/shell_word.h"
 #include "gpu/device.h"
 #include "training/fields.h"
 #include "training/options/rows.h"
@@ -162,7 +163,7 @@ std::string given_command(const CLI::App& command) {
     if (name == "--report" || name == "--json" || name == "--quiet") continue;
     const bool flag = option->get_expected_max() == 0;
     for (const std::string& word : option->reduced_results())
-      all += text(" ", name, flag && word == "true" ? "" : text(flag ? "=" : " ", training::quoted(word)));
+      all += text(" ", name, flag && word == "true" ? "" : text(flag ? "=" : " ", shell_word(word)));
   }
   return all;
 }

@@ -83,7 +83,7 @@ int run(const TokenizeOptions& o) {
   int64_t count = 0;
   read_mapped(o.in, [&](std::string_view in) {
     const Scope scope(o.in);
-    count = o.decode ? decode(tokenizer, in, reading.width, out) : encode(tokenizer, in, ids, out);
+    count = o.decode ? decode(tokenizer, in, reading.width, out) : encode(tokenizer, data::without_mark(in), ids, out);
   });
   out.commit();
   print_line(o.decode ? text(o.out, ": the text of ", count, " tokens, which were ", name_of(reading.width), ".")

@@ -4,6 +4,7 @@
 
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
+#include "core/system/warning.h"
 #include "data/image_sets.h"
 #include "data/text.h"
 #include "streams/stream.h"
@@ -137,6 +138,8 @@ void take_tokenizer(training::TrainingOptions& o, const NewestCheckpoint* newest
   if (!o.tokenizer.empty() && (!held || file_exists(o.tokenizer))) {
     json = tokenizers::json_of(o.tokenizer, training::kMostTokenizer);
     check(!held || o.spec.tokenizer == json, o.tokenizer, ": ", newest ? newest->path : "", " has another tokenizer");
+    if (!o.spec.tokenizer.empty() && o.spec.tokenizer != json)
+      warn(text(printable(o.tokenizer), ": another tokenizer than the one of --init, whose ids the weights know"));
     o.spec.tokenizer = json, o.spec.alphabet = {};
   }
   if (o.token_vocab == 0 && weights && !o.data.empty())

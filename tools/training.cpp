@@ -10,6 +10,7 @@
 #include "core/system/cores.h"
 #include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
+#include "data/class_names.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "io/replacement.h"
 #include "nn/residual/gpas.h"
@@ -72,9 +73,12 @@ std::string length_text(const training::TrainingOptions& o, const training::Sour
   const training::Input input = o.model.row().input;
   const char* noun = input == training::Input::pairs ? "pair" : input == training::Input::images ? "image" : "token";
   const double all = static_cast<double>(source.batch_count()) * o.step_count();
+  const std::vector<std::string>& names = source.options().spec.classes;
+  const std::string classes = names.empty() ? "" : text("; ", names.size(), " classes: ", data::class_list(names));
   return text(plural(o.step_count(), "step"), " of ", plural(source.batch_count(), noun), ": ", printed("%.0f ", all),
               noun, all == 1 ? "" : "s", ", ", printed("%.2f", all / static_cast<double>(source.train_count())),
-              " times the ", source.train_count(), " to train on; warm-up: ", plural(o.warmup_steps(), "step"));
+              " times the ", source.train_count(), " to train on; warm-up: ", plural(o.warmup_steps(), "step"),
+              classes);
 }
 
 // True if the checkpoint of an older version has a warm-up that is longer than its training, which then was cut.
@@ -254,8 +258,14 @@ bool Training::run() {
   for (const std::string& line : source_.readings()) say(line);
   if (source_.test_tokens() < source_.held_out_tokens() - 1)
     say(text("a test pass predicts ", source_.test_tokens(), " of ", source_.held_out_tokens(), " held-out tokens"));
+  if (const auto test = identity_.find("test_data"); test != identity_.end() &&
+                                                     test->second == identity_.at(training::kTrainingData) &&
+                                                     o_.training.model.row().input != training::Input::images)
+    say(text(o_.training.test_data, ": the model is trained on the data that it is tested on"));
   for (const std::string& line : summary_) say(line);
   if (step_ == 0) say(length_text(o_.training, source_));
+  if (!source_.tests_match_classes())
+    say(text(o_.training.test_data, ": classes go by position: these or the data to train on have no class names"));
   if (o_.checkpoint.empty() && o_.best.empty() && o_.average.empty())
     say("the trained model will not be kept; --checkpoint FILE keeps it");
   // A test pass that an interruption took away is made up for.
@@ -364,8 +374,7 @@ void Training::save() {
 
 training::DataSpec Training::spec() const {
   training::DataSpec spec = source_.options().spec;
-  spec.data = identity_.at(training::kTrainingData);
-  spec.test_share = source_.options().test_share;
+  spec.train_on(identity_.at(training::kTrainingData), source_.options().test_share);
   return spec;
 }
 

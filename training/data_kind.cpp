@@ -14,7 +14,7 @@ std::optional<Input> kind_of_data(const std::string& data) {
   const std::vector<std::string> pairs = data::Pairs::files(data);
   if (file_exists(pairs[0]) && file_exists(pairs[1])) return Input::pairs;
   if (data::holds_images(data)) return Input::images;
-  if (file_exists(data) && !std::filesystem::is_directory(data)) return Input::text;
+  if (file_exists(data) && !std::filesystem::is_directory(data) && !data::is_picture(data)) return Input::text;
   return {};
 }
 

@@ -164,7 +164,8 @@ void fields(TrainingOptions& o, Fields& f) {
     text(models_with(Input::images),
          ": a folder of the four idx.gz files of MNIST or Fashion-MNIST (default: where the package "
          "dataset-fashion-mnist puts them), of the six .bin files of CIFAR-10, or of pictures, CLASS/*.png, or "
-         "train/CLASS/*.png and test/CLASS/*.jpg (EXIF orientation is not applied); or one of mnist, fashion_mnist, "
+         "train/CLASS/*.png and test/CLASS/*.jpg (or val, valid, validation, dev; EXIF orientation is not applied); or "
+         "one of mnist, fashion_mnist, "
          "cifar10, looked for in "
          "$ISONORM_DATA, ~/.cache/isonorm and "
          "/usr/share/datasets; ",
@@ -189,8 +190,9 @@ void fields(TrainingOptions& o, Fields& f) {
         "into the checkpoint"));
   f("ids", ids,
     text(models_with(Input::text),
-         ": --data and --test-data are token ids of this width, whatever they look like (default: the bytes of the "
-         "file decide)"));
+         ": --data and --test-data are token ids of this width, whatever they look like; --token-vocab, --tokenizer or "
+         "the "
+         "weights to begin with say of how many tokens (default: the bytes of the file decide)"));
   f("text", is_text, text(models_with(Input::text), ": --data and --test-data are texts, whatever bytes they have"));
   f("row_length", row_length,
     text(

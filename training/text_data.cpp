@@ -6,21 +6,43 @@
 #include <filesystem>
 
 #include "core/system/mapped_file.h"
+#include "core/system/shell_word.h"
 #include "tokenizers/tokenizer.h"
-#include "training/records/manifest.h"
 
 namespace isonorm::training {
 namespace {
 
-// `command` with the names of this file and of the text that it makes.
-std::string command_for(std::string command, const std::string& path) {
-  std::filesystem::path made = path;
+// `command` with the names of this file and of the text that it makes, or of the ids of so many tokens.
+std::string command_for(std::string command, const std::string& path, int64_t vocab) {
+  std::filesystem::path made = path, ids = path;
   made.replace_extension();
   if (made.extension() != ".txt") made += ".txt";
   if (made == path) made.replace_extension(".utf8.txt");
-  for (const auto& [word, name] : {std::pair<std::string, std::string>{"FILE", path}, {"TEXT", made.string()}})
-    if (const size_t at = command.rfind(word); at != command.npos) command.replace(at, word.size(), quoted(name));
+  ids.replace_extension(ids.extension() == ".bin" ? ".ids.bin" : ".bin");
+  const auto put = [&](std::string_view word, const std::string& name) {
+    if (const size_t at = command.rfind(word); at != command.npos) command.replace(at, word.size(), name);
+  };
+  put("WIDTH", vocab > 1 << 16 ? "uint32" : "uint16");
+  put("FILE", shell_word(path));
+  const bool makes_ids = command.ends_with("IDS");
+  put(makes_ids ? "IDS" : "TEXT", shell_word((makes_ids ? ids : made).string()));
   return command;
+}
+
+// Refuses a file in a format that has to be unpacked.
+void refuse(const data::TextContent& content, const std::string& path, const TextQuestion& q) {
+  const bool wants_ids = q.token_vocab > 0 && !q.has_tokenizer;
+  check(false, path, ": is ", content.format,
+        content.holds_ids    ? ", and token ids are read from a file without a header: "
+        : wants_ids          ? ", and token ids are expected: "
+        : q.token_vocab == 0 ? ", and a text is expected: "
+                             : ", and a text or token ids are expected: ",
+        command_for(content.command, path, q.token_vocab), "; ",
+        content.holds_ids && q.token_vocab == 0 ? text(q.reads_ids, " reads these; ") : "", q.command,
+        q.token_vocab == 0 ? "--text"
+        : wants_ids        ? "--ids u16"
+                           : "--text or --ids u16",
+        " reads it as it is");
 }
 
 Bytes open_ids(std::FILE* out, const std::string& path) {
@@ -46,16 +68,16 @@ TextReading reading_of(const Bytes& file, const TextQuestion& q) {
                                                                                      : data::IdWidth::u16};
   const data::TextContent content = data::text_content(file);
   if (q.ids) {
+    check(q.token_vocab > 0, path, ": --ids ", name_of(*q.ids),
+          " needs the number of tokens: --token-vocab N, or --tokenizer TOKENIZER");
     reading.as = Reading::ids, reading.width = *q.ids;
     return reading;
   }
-  if (!q.is_text)
-    check(content.format.empty(), path, ": is ", content.format,
-          ", and a text is expected: ", command_for(content.command, path), "; ", q.command,
-          "--text reads it as it is");
+  const bool letters = q.token_vocab > 0 && q.token_vocab <= kLettersVocab && !q.has_tokenizer;
+  if (!q.is_text && !content.format.empty() && !(content.by_letters && letters)) refuse(content, path, q);
   if (q.is_text || content.text) {
     check(q.has_tokenizer || q.token_vocab == 0, path, ": is a text, and ids of ", q.token_vocab,
-          " tokens are expected: isonorm tokenize TOKENIZER ", quoted(path), " IDS makes them; ", q.command,
+          " tokens are expected: isonorm tokenize TOKENIZER ", shell_word(path), " IDS makes them; ", q.command,
           "--ids u16 takes the text for ids");
     reading.as = q.has_tokenizer ? Reading::tokenized : Reading::bytes;
     return reading;
@@ -73,7 +95,7 @@ Bytes tokenized(const std::string& path, tokenizers::Tokenizer& tokenizer, const
   check_io(out != nullptr, path, ": no temporary file can be made for its ids");
   read_mapped(path, [&](std::string_view in) {
     const Scope scope(path);
-    tokenizer.encode(in, [&](std::span<const uint32_t> some) {
+    tokenizer.encode(data::without_mark(in), [&](std::span<const uint32_t> some) {
       const std::string bytes = ids.bytes_of(some);
       std::fwrite(bytes.data(), bytes.size(), 1, out);
     });
@@ -94,9 +116,11 @@ OpenText open_text(const std::string& path, const TrainingOptions& o, double hel
   const TextReading reading = reading_of(bytes, q);
   OpenText open;
   open.bytes = bytes.size;
+  const Bytes whole = data::without_mark(bytes);
+  const char* const left_out = whole.size < bytes.size ? ", its byte order mark left out" : "";
   if (reading.as == Reading::bytes) {
-    open.text = std::make_shared<data::Text>(bytes, o.seed, held_out, alphabet);
-    open.reading = text(path, ": a text of ", open.text->length(), " bytes");
+    open.text = std::make_shared<data::Text>(whole, o.seed, held_out, alphabet);
+    open.reading = text(path, ": a text of ", open.text->length(), " bytes", left_out);
   } else if (reading.as == Reading::ids) {
     open.text =
         std::make_shared<data::Text>(bytes, data::TokenFile{path, q.token_vocab, reading.width}, o.seed, held_out);
@@ -104,7 +128,7 @@ OpenText open_text(const std::string& path, const TrainingOptions& o, double hel
   } else {
     const data::TokenFile ids{path, q.token_vocab};
     open.text = std::make_shared<data::Text>(tokenized(path, *tokenizer, ids), ids, o.seed, held_out);
-    open.reading = text(path, ": a text, ", open.text->length(), " tokens of the model's tokenizer");
+    open.reading = text(path, ": a text, ", open.text->length(), " tokens of the model's tokenizer", left_out);
   }
   return open;
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "core/system/shell_word.h"
 #include "core/system/stopwatch.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/share_out.h"
@@ -63,7 +64,7 @@ training::Manifest manifest_of(const CertificateOptions& o, int threads) {
                {"threads", text(threads)}};
   if (o.device != kCpu) m.options.emplace_back("device", text(o.device));
   m.command = "isonorm prove --certificate";
-  for (const auto& [name, value] : m.options) m.command += text(" --", name, " ", training::quoted(value));
+  for (const auto& [name, value] : m.options) m.command += text(" --", name, " ", shell_word(value));
   return m;
 }
 

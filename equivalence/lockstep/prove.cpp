@@ -4,6 +4,7 @@
 
 #include "core/random.h"
 #include "core/system/parallel.h"
+#include "core/system/shell_word.h"
 #include "core/system/stopwatch.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
@@ -144,7 +145,7 @@ training::Manifest manifest_of(const ProofOptions& options) {
   training::TrainingOptions given = options.training, defaults = ProofOptions().training;
   defaults.model = training::ModelOptions(given.model.row());
   given.model.stream() = defaults.model.stream();
-  m.command = text("isonorm prove --model ", training::quoted(name_and_origin(given.model.row())),
+  m.command = text("isonorm prove --model ", shell_word(name_and_origin(given.model.row())),
                    training::said(options_of(given), options_of(defaults)));
   for (const auto& [name, value] : m.options)
     if ((name == "forms" && options.forms != ProofOptions().forms) ||

@@ -54,7 +54,7 @@ TEST_CASE("folders of pictures are classes in the order of their names") {
   fs::remove_all(dir + "/val/bird"), fs::create_directory(dir + "/train/ant");
   CHECK_THROWS_WITH(data::load_images(dir, {.side = 4}), Contains("/train/ant: has no .png"));
   fs::remove_all(dir + "/train/ant"), fs::remove_all(dir + "/val");
-  CHECK_THROWS_WITH(data::load_images(dir, {.side = 4}), Contains("there is a folder train, and none for tests: test, val"));
+  CHECK(data::load_images(dir, {.side = 4}).test.labels.to_vector<int64_t>() == std::vector<int64_t>{0});  // a share
 }
 
 TEST_CASE("links to folders of pictures are followed, and links to folders around them are not") {

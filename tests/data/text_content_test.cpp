@@ -116,3 +116,44 @@ TEST_CASE("text content: files that have to be unpacked are named, with the comm
   CHECK_THAT(content_of("id,text\n1,a\n", "a.csv").command, Contains("csv.DictReader"));
   CHECK(content_of("id,text\n1,a\n", "csv").format.empty());
 }
+
+TEST_CASE("text content: 8-byte integers are known by their zeros, from 8 of them on") {
+  for (const std::vector<uint32_t>& all :
+       {std::vector<uint32_t>{1, 2, 3, 4, 5, 6, 7, 8}, like_a_text(300, 701), like_a_text(300, 128256)}) {
+    const TextContent c = content_of(ids(all, 8));
+    CHECK((c.format == "an array of 8-byte integers" && c.holds_ids));
+    CHECK_THAT(c.command, Contains("numpy.fromfile(sys.argv[1], \"i8\")"));
+    CHECK(content_of(ids(all, 4)).format.empty());
+  }
+  CHECK(content_of(ids({1, 2, 3, 4, 5, 6, 7}, 8)).format.empty());
+  CHECK(content_of(ids({1, 2, 3, 4, 5, 6, 7, 8}, 8) + "abcd").format.empty());
+  CHECK(content_of(std::string(800, '\0')).format.empty());
+}
+
+TEST_CASE("text content: UTF-32, tables by what separates their columns, and archives by their first file") {
+  CHECK_THAT(content_of("\xff\xfe\0\0a\0\0\0"s).command, Contains("iconv -f UTF-32 "));
+  CHECK_THAT(content_of("\0\0\xfe\xff\0\0\0a"s).command, Contains("iconv -f UTF-32 "));
+  CHECK_THAT(content_of("id;text\n1;a, b, c\n", "a.csv").command, Contains("delimiter=\";\""));
+  CHECK_THAT(content_of("id\ttext\n1\ta\n", "a.tsv").command, Contains("delimiter=\"\\t\""));
+  CHECK_THAT(content_of("text\na\n", "a.csv").command, Contains("delimiter=\",\""));
+  const std::string header = "PK\3\4"s + std::string(26, '\0');
+  CHECK(content_of(header + "a/data.pkl").format == "a file of torch.save");
+  CHECK_THAT(content_of(header + "[Content_Types].xml").command, Contains("pandoc -t plain FILE > TEXT"));
+  CHECK(content_of(header + "a.txt").format == "a zip archive");
+}
+
+TEST_CASE("text content: without_mark() drops one UTF-8 byte order mark at the beginning") {
+  const std::string mark = "\xef\xbb\xbf";
+  for (const std::string& rest : {""s, "a"s, "a text"s, mark + "a"}) {
+    const std::string marked = mark + rest;
+    CHECK(without_mark(marked) == rest);
+    const Bytes bytes = without_mark(memory_bytes(marked, "x"));
+    CHECK(bytes.name == "x");
+    const std::vector<uint8_t> all = read_all(bytes, 100);
+    CHECK(std::string(all.begin(), all.end()) == rest);
+  }
+  for (const std::string& plain : {""s, "ab"s, "a" + mark, "\xef\xbb"s}) {
+    CHECK(without_mark(plain) == plain);
+    CHECK(without_mark(memory_bytes(plain, "x")).size == std::ssize(plain));
+  }
+}

@@ -64,6 +64,11 @@ TEST_CASE("rows: --context below the model's: the losses are those of the whole 
   const TensorMap before = load_checkpoint(f / "full").weights, after = load_checkpoint(f / "c").weights;
   const Tensor then = before.at("position.weight").to(DType::f64), now = after.at("position.weight");
   CHECK(now.shape() == Dims{16, 8});
+  CHECK_THAT(
+      f.succeeds("evaluate @c --data @text.txt").out,
+      Contains(" bytes; the last 10 %, which the model was not trained on, in rows of 6 tokens as in the training; the "
+               "model's context is 16\n"));
+  CHECK_THAT(f.succeeds("evaluate @full --data @text.txt").out, !Contains("in rows of"));
   CHECK(same_bytes(detached::contiguous(detached::narrow(then, 0, 6, 10)),
                    detached::contiguous(detached::narrow(now, 0, 6, 10))));
   CHECK_FALSE(same_bytes(detached::contiguous(detached::narrow(then, 0, 0, 6)),

@@ -62,8 +62,8 @@ TEST_CASE("evaluate: all of a text that the model was not trained on, to its las
     INFO(size);
     write_text(f / "other", trained.substr(40, size));
     const std::string out = f.succeeds("evaluate @model --data @other --json @json").out;
-    CHECK_THAT(out,
-               Contains(text("other: a text of ", size, " bytes; all of it, since the model was not trained on it\n")));
+    CHECK_THAT(out, Contains(text("other: a text of ", size,
+                                  " bytes; all of it, since it is not the file of the training\n")));
     check_same(f.json("json"), naive_loss(f / "model", read(f / "other"), 8));
     CHECK(f.json("json")["bytes"] == size);
     CHECK(f.json("json")["tokens"] == size);
@@ -79,8 +79,12 @@ TEST_CASE("evaluate: all of a text that the model was not trained on, to its las
   CHECK(f.json("json")["predictions"] == 72);
   f.succeeds("evaluate @model --test-data @copy --json @json");
   check_same(f.json("json"), naive_loss(f / "model", trained, 8));
-  f.succeeds("evaluate @model --data @copy --test-share 0.5 --json @json");
-  CHECK(f.json("json")["predictions"] == 392);
+  const std::string said = ", but the model was trained on the first 90 % of the file\n";
+  CHECK_THAT(f.succeeds("evaluate @model --test-data @copy").out, Contains("; all of it" + said));
+  CHECK_THAT(f.succeeds("evaluate @model --data @copy --test-share 0.07").out, Contains("; the last 7 %\n"));
+  f.refuses("evaluate @model --data @copy --test-share 0.5", 3,
+            "copy: --test-share 0.5 is more than 0.1, which the training held out: the model was trained on the rest; "
+            "--test-data tests it on all of it all the same");
   write_text(f / "text.txt", trained.substr(1));
   f.succeeds("evaluate @model --data @text.txt --json @json");
   check_same(f.json("json"), naive_loss(f / "model", trained.substr(1), 8));
@@ -116,6 +120,11 @@ TEST_CASE("train --test-data: all of --data is trained on, and the file is the t
   f.succeeds("evaluate @c --test-data @val --json @json");
   CHECK(f.json("trained")["values"]["test loss"] == f.json("json")["loss"]);
   check_same(f.json("json"), naive_loss(f / "c", read(f / "val"), 8));
+  CHECK_THAT(f.succeeds("evaluate @c --test-data @train").out,
+             Contains("; all of it, but the model was trained on all of the file\n"));
+  const std::string warns = "train: the model is trained on the data that it is tested on\n";
+  CHECK_THAT(f.succeeds("train +small --steps 1 --data @train --test-data @train").err, Contains(warns));
+  CHECK_THAT(f.succeeds("train +small --steps 1 --data @train --test-data @val").err, !Contains(warns));
   // No step trains on less because of it: the weights are those of a training without tests.
   f.succeeds(train + "--test-share 0 --checkpoint @none");
   f.succeeds(train + "--checkpoint @tenth");
@@ -136,6 +145,33 @@ TEST_CASE("train --test-data: all of --data is trained on, and the file is the t
   f.refuses(train + "--test-data @val --test-share 0.2", 2, "--test-share and --test-data");
   f.refuses("train --model gpt -q --test-data @val", 2, "--test-data needs --data");
   f.refuses(train + "--test-data @none/x", 4, "none/x");
+}
+
+TEST_CASE("evaluate: data that only the weights of --init were trained on are no unseen data") {
+  const Folder f;
+  const std::string words = read(f / "text.txt");
+  write_text(f / "a", words), write_text(f / "b", words.substr(0, 500)), write_text(f / "c", words.substr(0, 300));
+  f.succeeds("train +small --steps 1 -q --data @a --checkpoint @on_a");
+  const std::string train = "train -q --batch 4 --threads 1 ";
+  f.succeeds(train + "--steps 1 --init @on_a --data @b --checkpoint @on_b");
+  f.succeeds(train + "--steps 2 --extend --data @b --checkpoint @on_b");
+  f.succeeds(train + "--steps 1 --init @on_b --data @c --checkpoint @on_c --ema 0.5 --ema-file @ema");
+  f.succeeds("convert @on_c @converted --to crms_norm -q");
+  const std::string said = "; all of it, but the weights that the training began with were trained on the file\n";
+  for (const char* model : {"@on_c", "@ema", "@converted"})
+    for (const char* data : {"@a", "@b"}) {
+      INFO(model << data);
+      CHECK_THAT(f.succeeds(text("evaluate ", model, " --data ", data)).out, Contains(said));
+    }
+  CHECK_THAT(f.succeeds("evaluate @on_c --data @c").out,
+             Contains("; the last 10 %, which the model was not trained on\n"));
+  CHECK_THAT(f.succeeds("evaluate @on_b --data @c").out,
+             Contains("; all of it, since it is not the file of the training\n"));
+  // The same data, of which a part is held out only now.
+  f.succeeds("train +small --steps 1 -q --data @a --test-share 0 --checkpoint @whole");
+  f.succeeds(train + "--steps 1 --init @whole --data @a --checkpoint @tenth");
+  CHECK_THAT(f.succeeds("evaluate @tenth --data @a").out,
+             Contains("; the last 10 %, but the weights that the training began with were trained on the file\n"));
 }
 
 TEST_CASE("train --test-share: the end of the text is held out, recorded, and used by evaluate") {

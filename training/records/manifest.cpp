@@ -1,7 +1,5 @@
 #include "training/records/manifest.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <fstream>
 
@@ -10,6 +8,7 @@
 #include "core/printed.h"
 #include "core/system/blas_info.h"
 #include "core/system/parallel.h"
+#include "core/system/shell_word.h"
 #include "data/class_names.h"
 #include "training/fields.h"
 #include "training/from_outside.h"
@@ -51,22 +50,6 @@ reports::Value option_value(const std::string& name, const std::string& value) {
 }
 
 }  // namespace
-
-std::string quoted(const std::string& word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return std::isalnum(c) || std::string_view("-_./,+=:@").find(c) != std::string_view::npos;
-  });
-  if (plain) return word;
-  std::string result = "'";
-  for (char c : word) {
-    if (c == '\'')
-      result += "'\\''";
-    else
-      result += c;
-  }
-  result += '\'';
-  return result;
-}
 
 OptionList option_list(const TrainingOptions& given) {
   TrainingOptions o = given;
@@ -119,7 +102,7 @@ OptionList given(const std::vector<Option>& options, const std::vector<Option>& 
 
 std::string said(const OptionList& given) {
   std::string words;
-  for (const auto& [word, value] : given) words += text(" ", word, value.empty() ? "" : " " + quoted(value));
+  for (const auto& [word, value] : given) words += text(" ", word, value.empty() ? "" : " " + shell_word(value));
   return words;
 }
 

@@ -56,9 +56,6 @@ constexpr bool names_a_file(std::string_view option) {
   return option == "data" || option == "test_data" || option == "tokenizer" || option == "init";
 }
 
-// A word as a POSIX shell reads it.
-std::string quoted(const std::string& word);
-
 // {"--width", "16"}, {"--no-bias", ""}: of a command, the options of the command line that are not the defaults, which are those of
 // the same structs in the same order.
 OptionList given(const std::vector<Option>& options, const std::vector<Option>& defaults);

@@ -24,7 +24,22 @@ std::vector<std::string> read_classes(const std::string& words) {
   return classes;
 }
 
+// The metadata, of a checkpoint without its prefix.
+Metadata values_of(const SafetensorsFile& file) {
+  if (!is_checkpoint(file.metadata())) return file.metadata();
+  Metadata values;
+  for (const auto& [key, value] : file.metadata())
+    if (key.starts_with(kCheckpointValue)) values.emplace(key.substr(kCheckpointValue.size()), value);
+  return values;
+}
+
 }  // namespace
+
+void DataSpec::train_on(const std::string& data_now, double share_now) {
+  const bool more = !data.empty() && (data != data_now || test_share.value_or(kOldTestShare) < share_now);
+  if (more && earlier_data.find(data) == earlier_data.npos) earlier_data += text(earlier_data.empty() ? "" : " ", data);
+  data = data_now, test_share = share_now;
+}
 
 Metadata DataSpec::entries() const {
   Metadata all;
@@ -34,6 +49,7 @@ Metadata DataSpec::entries() const {
   if (!preprocessor.empty()) all.emplace(kPreprocessor, preprocessor);
   if (!data.empty()) all.emplace(kTrainingData, data);
   if (test_share) all.emplace(kTestShare, shortest(*test_share));
+  if (!earlier_data.empty()) all.emplace(kEarlierData, earlier_data);
   return all;
 }
 
@@ -50,9 +66,14 @@ DataSpec DataSpec::of(const Metadata& metadata) {
       spec.preprocessor = value;
     else if (name == kTrainingData)
       spec.data = value;
+    else if (name == kEarlierData)
+      spec.earlier_data = value;
     else
       check(read_number(value, spec.test_share.emplace()) && *spec.test_share >= 0 && *spec.test_share < 1,
             "its entry '", kTestShare, "' is ", Shown{value}, ", expected a number from 0 to below 1");
+  if (const auto count = metadata.find("model.classes"); count != metadata.end() && !spec.classes.empty())
+    check(count->second == text(spec.classes.size()), "its entry '", kClassNames, "' has ", spec.classes.size(),
+          " names, the model ", Shown{count->second}, " classes");
   return spec;
 }
 
@@ -65,12 +86,8 @@ Metadata spec_entries(const Metadata& metadata) {
   return entries;
 }
 
-Metadata spec_entries(const SafetensorsFile& file) {
-  if (!is_checkpoint(file.metadata())) return spec_entries(file.metadata());
-  Metadata values;
-  for (const auto& [key, value] : file.metadata())
-    if (key.starts_with(kCheckpointValue)) values.emplace(key.substr(kCheckpointValue.size()), value);
-  return spec_entries(values);
-}
+Metadata spec_entries(const SafetensorsFile& file) { return spec_entries(values_of(file)); }
+
+DataSpec spec_of(const SafetensorsFile& file) { return DataSpec::of(values_of(file)); }
 
 }  // namespace isonorm::training

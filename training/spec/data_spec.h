@@ -19,10 +19,15 @@ struct DataSpec {
   std::string preprocessor = {};  // model of images: how pictures become its inputs (training/spec/preprocessor.h)
   std::string data = {};          // "sha256:..." of the training data, Source::sha256()
   std::optional<double> test_share = {};  // share of these data that no step trained on, TrainingOptions::held_out()
+  std::string earlier_data = {};          // `data` of the trainings that the weights come from, separated by spaces
 
+  // Sets `data` and `test_share` for a training that begins with this model, or goes on. If it trains on other data, or more of them,
+  // those until now join earlier_data.
+  void train_on(const std::string& data, double test_share);
   // The members as metadata of a file; an empty member has no entry.
   Metadata entries() const;
-  // Reads such entries among `metadata`. Throws, naming the entry, if one is damaged.
+  // Reads such entries among `metadata`. Throws, naming the entry, if one is damaged, or if the metadata describe a model with
+  // another number of classes than there are names.
   static DataSpec of(const Metadata& metadata);
   bool operator==(const DataSpec&) const = default;
 };
@@ -34,8 +39,10 @@ inline constexpr const char* kClassNames = "classes";         // a JSON array of
 inline constexpr const char* kPreprocessor = "preprocessor";  // the text of preprocessor_config.json
 inline constexpr const char* kTrainingData = "data";
 inline constexpr const char* kTestShare = "test_share";
-inline constexpr const char* kSpecEntries[] = {kAlphabet,     kTokenizer,    kClassNames,
-                                               kPreprocessor, kTrainingData, kTestShare};
+inline constexpr const char* kEarlierData = "earlier_data";
+inline constexpr double kOldTestShare = 0.1;  // of trainings whose files do not say it
+inline constexpr const char* kSpecEntries[] = {kAlphabet,     kTokenizer, kClassNames, kPreprocessor,
+                                               kTrainingData, kTestShare, kEarlierData};
 
 // Largest tokenizer.json in bytes. The header of a file has space for it even if every byte is escaped.
 inline constexpr int64_t kMostTokenizer = int64_t{1} << 25;
@@ -45,6 +52,6 @@ bool is_spec_entry(std::string_view name);
 Metadata spec_entries(const Metadata& metadata);
 // The entries of a safetensors file, or of a checkpoint of `isonorm train`.
 Metadata spec_entries(const SafetensorsFile& file);
-inline DataSpec spec_of(const SafetensorsFile& file) { return DataSpec::of(spec_entries(file)); }
+DataSpec spec_of(const SafetensorsFile& file);  // throws as DataSpec::of()
 
 }  // namespace isonorm::training
