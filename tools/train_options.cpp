@@ -240,6 +240,7 @@ training::OptionList given_of(const TrainOptions& o) {
   defaults.training.model = model;
   defaults.training.warmup = training::TrainingOptions::default_warmup(given.training.step_count());
   given.training.ranks = 1;
+  if (!o.training.test_data.empty()) given.training.test_share = defaults.training.test_share;  // not used
   training::OptionList all = training::given(all_options(given), all_options(defaults));
   all.insert(all.begin(), {"--model", model.row().name});
   if (!o.init.empty()) all.emplace_back("--init", o.init);

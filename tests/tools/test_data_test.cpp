@@ -139,6 +139,8 @@ TEST_CASE("train --test-data: all of --data is trained on, and the file is the t
   f.refuses(more, 3, "was trained with other test data: their checksum is sha256:");
   f.refuses(more + " --test-data @train", 3, "was trained with other test data: their checksum is sha256:");
   f.succeeds(more + " --test-data @val");
+  CHECK_THAT(read(f / "c.toml"), Contains("test-data = ") && !Contains("test-share"));
+  f.succeeds("train -q --config @c.toml --checkpoint @c --steps 8 --extend");
   f.refuses("train -q --threads 1 --data @train --checkpoint @none --test-data @val", 3, "their checksum is nothing");
   write_text(f / "val", "abQ");
   f.refuses(train + "--test-data @val", 3, "val: byte 81 at position 2 is none of the 7 ");
