@@ -123,8 +123,10 @@ Verb add_train(CLI::App& app) {
   add_train_options(*verb, is_of_train);
   command->add_option("--ema-file", o->average,
                       "write the averaged weights of --ema into this file; test passes use these weights");
-  command->add_option("--checkpoint", o->checkpoint,
-                      "save to this file, and resume from it if it exists; options that are not given are the file's");
+  command->add_option(
+      "--checkpoint", o->checkpoint,
+      "save to this file, and resume from it if it exists; options that are not given are the file's, but for "
+      "--data and --test-data");
   command->add_flag(
       "--extend", o->extend,
       "go on from --checkpoint with other --steps, --lr, --warmup, --schedule, --min-lr, --weight-decay or --clip");
