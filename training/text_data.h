@@ -28,11 +28,12 @@ inline constexpr int64_t kLettersVocab = 384;
 
 // What is known before a file is read.
 struct TextQuestion {
-  int64_t token_vocab = 0;                 // tokens of the model; 0: unknown
-  std::optional<data::IdWidth> ids;        // the file holds ids of this width, whatever it looks like
-  bool is_text = false;                    // the file is a text, whatever it looks like
-  bool has_tokenizer = false;              // that makes ids of a text
-  std::string command = "isonorm train ";  // before options that an error names; "": the verb that speaks has them
+  int64_t token_vocab = 0;                // tokens of the model; 0: unknown
+  std::optional<data::IdWidth> ids = {};  // the file holds ids of this width, whatever it looks like
+  bool is_text = false;                   // the file is a text, whatever it looks like
+  bool has_tokenizer = false;             // that makes ids of a text
+  // Before options that an error names; "": the verb that speaks has them; nothing: the error names none.
+  std::optional<std::string> command = "isonorm train ";
   std::string reads_ids = "isonorm train --token-vocab N";  // what reads ids, for the error if token_vocab is unknown
 };
 
