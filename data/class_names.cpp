@@ -29,12 +29,9 @@ std::string letters_of(const std::filesystem::path& name) {
 std::vector<std::string> published_classes(const std::string& dir) {
   if (Cifar10::is_in(dir)) return kAnimalsAndVehicles;
   std::filesystem::path path = std::filesystem::absolute(dir + "/.").lexically_normal().parent_path();
-  for (int i = 0; i < 2; ++i, path = path.parent_path()) {  // torchvision's files are in FashionMNIST/raw
-    const std::string name = letters_of(path.filename());
-    if (name == "fashionmnist") return kClothes;
-    if (name == "mnist") return kDigitNames;
-  }
-  return {};
+  if (path.filename() == "raw") path = path.parent_path();  // torchvision's files are in FashionMNIST/raw
+  const std::string name = letters_of(path.filename());
+  return name == "fashionmnist" ? kClothes : name == "mnist" ? kDigitNames : std::vector<std::string>();
 }
 
 int64_t class_index(const std::vector<std::string>& classes, const std::string& name, const std::string& place) {

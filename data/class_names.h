@@ -7,7 +7,7 @@
 
 namespace isonorm::data {
 
-// The class names of CIFAR-10, or of MNIST or Fashion-MNIST if the folder says which of the two it is: `dir` or the folder around it is
+// The class names of CIFAR-10, or of MNIST or Fashion-MNIST if the folder says which of the two it is: `dir`, or the folder around it if that is `raw`, is
 // named mnist, fashion_mnist, FashionMNIST, ... Empty for any other folder.
 std::vector<std::string> published_classes(const std::string& dir);
 

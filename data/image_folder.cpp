@@ -214,6 +214,21 @@ std::string ImageFolder::why_not(const std::string& dir) {
               first);
 }
 
+bool ImageFolder::has_own_tests(const std::string& dir) {
+  return from_files([&] { return !parts_of(dir).tests.empty(); });
+}
+
+std::string ImageFolder::class_counts(const std::string& dir) {
+  const std::vector<std::string> names = class_names(dir);
+  std::vector<int64_t> counts(names.size());
+  std::vector<std::string> not_read;
+  for (const Picture& p : from_files([&] { return part_of(parts_of(dir).train, names, not_read); }))
+    ++counts[static_cast<size_t>(p.label)];
+  std::string lines;
+  for (size_t i = 0; i < names.size(); ++i) lines += text(names[i], ' ', counts[i], '\n');
+  return lines;
+}
+
 std::vector<std::string> ImageFolder::class_names(const std::string& dir) {
   return from_files([&] { return folders_in(parts_of(dir).read()[0]); });
 }

@@ -39,6 +39,9 @@ struct ImageFolder {
   // options.classes, or else those of training), if there is no picture to test on (or, without options.classes, a class without a picture
   // to train on), or if a picture cannot be read.
   static ImageFolder load(const std::string& dir, const ImageFolderOptions& options);
+  static bool has_own_tests(const std::string& dir);  // true if a folder is for tests
+  // A line "cat 12" for each class of a folder that is split.
+  static std::string class_counts(const std::string& dir);
   // The folders that are classes: of DIR/train, or of DIR.
   static std::vector<std::string> class_names(const std::string& dir);
   // The pictures that it reads: those of DIR/train, class by class, then the others; without DIR/train all of them, class by class.

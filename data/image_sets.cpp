@@ -88,6 +88,15 @@ std::vector<std::string> class_names(const std::string& data) {
   return Cifar10::is_in(dir) || FashionMnist::is_in(dir) ? published_classes(dir) : ImageFolder::class_names(dir);
 }
 
+bool has_own_tests(const std::string& data) {
+  const std::string dir = found_folder(data);
+  return Cifar10::is_in(dir) || FashionMnist::is_in(dir) || ImageFolder::has_own_tests(dir);
+}
+
+std::string class_counts(const std::string& data) {
+  return has_own_tests(data) ? "" : ImageFolder::class_counts(found_folder(data));
+}
+
 std::vector<std::string> image_files(const std::string& data) {
   const std::string dir = found_folder(data);
   if (Cifar10::is_in(dir)) return Cifar10::files(dir);

@@ -28,6 +28,11 @@ std::vector<std::string> class_names(const std::string& data);
 
 // The files that load_images() reads.
 std::vector<std::string> image_files(const std::string& data);
+// True if the set has images for tests of its own, so that none of its training images are held out.
+bool has_own_tests(const std::string& data);
+// "cat 12\ndog 11\n": the classes and numbers of pictures of a folder that is split; of any other set empty. The bytes of image_files()
+// alone do not say which class a picture belongs to.
+std::string class_counts(const std::string& data);
 // True if the folder of `data` holds a set of images. Throws as image_folder().
 bool holds_images(const std::string& data);
 

@@ -57,7 +57,10 @@ std::vector<std::string> parts_named(const std::string& dir, std::span<const std
 
 }  // namespace
 
-bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+bool is_hidden(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.starts_with('.') || name == "__MACOSX";
+}
 
 bool is_read_picture(const std::string& path) { return ends_with_one_of(path, kRead); }
 bool is_other_picture(const std::string& path) { return ends_with_one_of(path, kNotRead); }

@@ -7,7 +7,7 @@
 
 namespace isonorm::data {
 
-// .ipynb_checkpoints, ._1.png: copies that other programs leave behind.
+// .ipynb_checkpoints, ._1.png, __MACOSX: copies that other programs leave behind.
 bool is_hidden(const std::filesystem::path& path);
 // True if the name ends as that of a picture that is read, and of one that is not (.bmp, .gif, .webp, ...).
 bool is_read_picture(const std::string& path);

@@ -8,6 +8,7 @@
 #include "core/system/parallel.h"
 #include "data/class_names.h"
 #include "data/fashion_mnist.h"
+#include "data/image_sets.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
 #include "tools/training_start.h"
@@ -56,7 +57,11 @@ std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
   t.test_share = o.test_share.value_or(t.spec.test_share.value_or(training::kOldTestShare));
   const std::string& path = o.test_data.empty() ? o.data : o.test_data;
   if (path.empty()) return "";
+  const bool own_tests = t.model.row().input == training::Input::images && data::has_own_tests(path);
+  if (own_tests && o.test_share) throw UsageError(text("--test-share: ", path, " has images for tests of its own"));
   const std::string checksum = "sha256:" + training::data_sha256(t.model.row().input, path);
+  if (own_tests) t.test_share = 0;  // of the images to train on
+  if (own_tests && t.spec.data == checksum) return "";
   if (!t.test_data.empty()) return "all of it" + trained_on(t.spec, checksum, 1);
   const std::string share = text("the last ", printed("%.6g", 100 * t.test_share), " %");
   const bool trained = t.spec.data == checksum;

@@ -6,6 +6,7 @@
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "core/system/shell_word.h"
+#include "data/image_sets.h"
 #include "gpu/device.h"
 #include "tools/ending.h"
 #include "training/data_kind.h"
@@ -48,6 +49,9 @@ void check_together(const TrainingOptions& o, const Given& given) {
   if (!o.test_data.empty() && o.data.empty() && input != Input::images) throw UsageError("--test-data needs --data");
   if (given.contains("test_share") && !o.test_data.empty())
     throw UsageError("--test-share and --test-data: with --test-data nothing of --data is for test passes");
+  if (given.contains("test_share") && input == Input::images && data::holds_images(o.data) &&
+      data::has_own_tests(o.data))
+    throw UsageError(text("--test-share: ", data::image_folder(o.data), " has images for tests of its own"));
   if (given.contains("letters") && (input == Input::images || !o.data.empty()))
     throw UsageError("--letters belongs to models of texts and of pairs without --data");
   for (const auto& [option, asked] :

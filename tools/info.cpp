@@ -111,7 +111,7 @@ int run(const InfoOptions& o) {
     const Scope scope(path);
     state = file.state, foreign = file.foreign;
     const bool ours = !file.description.empty();  // else an entry's name is another program's
-    const training::DataSpec spec = ours ? training::DataSpec::of(file.other) : training::DataSpec();
+    const training::DataSpec spec = ours ? training::spec_of(*file.file) : training::DataSpec();
     say("file", text(path, ", ", with_commas(static_cast<int64_t>(std::filesystem::file_size(path))), " bytes"));
     if (ours) print_model(file.description);
     if (is_checkpoint(file.file->metadata())) print_training(checkpoint_values(*file.file));

@@ -98,7 +98,7 @@ std::string preprocessor_in(const std::string& folder, const training::ModelShap
     tell("isonorm import", text("without a pixel scale: there is no ", file));
     return "";
   }
-  const Scope scope("preprocessor_config.json");
+  const Scope scope("preprocessor_config.json (a folder without it is imported without a pixel scale)");
   return training::Preprocessor::read(read_text(file, kMostPreprocessor), shape.image, shape.channels)
       .text(shape.image, shape.channels);
 }
@@ -114,7 +114,7 @@ training::DataSpec spec_in(const hub::Folder& folder, const ModelOptions& option
 
 training::DataSpec spec_of(const std::string& path, const training::OpenModelFile& file) {
   const Scope scope(path);
-  return training::DataSpec::of(file.other);
+  return training::spec_of(*file.file);
 }
 
 // What a file of ours has, that another one is to have; empty where it has none, or --like is given, from which it comes then.
@@ -274,7 +274,7 @@ int run_onnx(const PortPaths& o) {
     if (tensor.dtype() != DType::f64) dtype = DType::f32;
   if (!o.dtype.empty()) dtype = format_named(o.dtype)->dtype;
   const int64_t opset = o.opset.value_or(onnx::kOpsets[0]);
-  const training::DataSpec spec = training::DataSpec::of(file.other);
+  const training::DataSpec spec = training::spec_of(*file.file);
   training::DataSpec of_images{.classes = spec.classes, .preprocessor = spec.preprocessor};
   onnx::save_model(o.out, file.state, options, of_images.entries(), dtype, opset);
   warn_of_averages(*file.file, o.in);
@@ -359,7 +359,8 @@ int run_export(const PortPaths& o) {
 void add_common(CLI::App& command, PortPaths& o) {
   command.add_option("--dtype", o.dtype, "dtype of the tensors (default: as they are)")
       ->check(CLI::IsMember(kFormatNames));
-  command.footer("Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
+  command.footer(
+      "Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
 }
 
 }  // namespace

@@ -264,6 +264,8 @@ bool Training::run() {
     say(text(o_.training.test_data, ": the model is trained on the data that it is tested on"));
   for (const std::string& line : summary_) say(line);
   if (step_ == 0) say(length_text(o_.training, source_));
+  if (!source_.tests_match_classes())
+    say(text(o_.training.test_data, ": classes go by position: these or the data to train on have no class names"));
   if (o_.checkpoint.empty() && o_.best.empty() && o_.average.empty())
     say("the trained model will not be kept; --checkpoint FILE keeps it");
   // A test pass that an interruption took away is made up for.

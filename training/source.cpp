@@ -80,25 +80,33 @@ void Source::take_images() {
                                     .tests_only = tests_only});
   };
   const bool own_tests = o.test_data.empty(), only_tests = !trains && !own_tests;
-  data::ImageSets set = load(only_tests ? o.test_data : o.data, only_tests ? 1 : o.held_out(), !trains && has_scale);
-  take_classes(set);
+  const std::string &place = only_tests ? o.test_data : o.data, folder = data::image_folder(place);
+  data::ImageSets set = load(place, only_tests ? 1 : o.held_out(), !trains && has_scale);
+  take_classes(set, folder);
   if (!has_scale) preprocessor.scale = data::measured_scale(set.train.size() > 0 ? set.train : set.test);
   preprocessor.scale.dtype = o.dtype;
   const Dims image = set.test.images.shape();
-  check(shape.image == image[1] || shape.image == nn::VitOptions().image, data::image_folder(o.data),
-        ": its images have a side of ", image[1], " pixels, the model's ", shape.image);
+  check(shape.image == image[1] || shape.image == nn::VitOptions().image, folder, ": its images have a side of ",
+        image[1], " pixels, the model's ", shape.image);
   shape.image = image[1];
   shape.channels = image.rank == 4 ? image[3] : 1;
   shape.classes = set.classes;
   if (!has_scale) spec.preprocessor = preprocessor.text(shape.image, shape.channels);
-  const data::LabelledImages test = trains && !own_tests ? load(o.test_data, 1, true).test : set.test;
+  data::LabelledImages test = set.test;
+  if (trains && !own_tests) {
+    data::ImageSets tests = load(o.test_data, 1, true);
+    tests_match_classes_ = !tests.names.empty() && !set.names.empty();
+    check(tests.classes <= set.classes, o.test_data, ": there are ", tests.classes, " classes, ", folder, " has ",
+          set.classes);
+    test = tests.test;
+  }
   check(std::equal(image.begin() + 1, image.end(), test.images.shape().begin() + 1), o.test_data,
         ": its images have shape ", test.images.shape(), ", the training's ", image);
   train_count_ = set.train.size();
-  check(!trains || set.classes > 1, data::image_folder(o.data), ": there is one class, ", data::class_list(set.names),
+  check(!trains || set.classes > 1, folder, ": there is one class, ", data::class_list(set.names),
         "; expected two or more folders of pictures");
-  check(!trains || o.batch <= train_count_, data::image_folder(o.data), ": there are ", train_count_,
-        " images to train on, --batch ", o.batch, " is more");
+  check(!trains || o.batch <= train_count_, folder, ": there are ", train_count_, " images to train on, --batch ",
+        o.batch, " is more");
   if (trains)
     take_from(std::make_shared<data::Loader<data::LabelledImages>>(
         set.train, data::LoaderOptions{.rows = o.batch,
@@ -115,14 +123,14 @@ void Source::take_images() {
   options_.model.fit(shape);
 }
 
-void Source::take_classes(data::ImageSets& set) {
+void Source::take_classes(data::ImageSets& set, const std::string& place) {
   std::vector<std::string>& classes = options_.spec.classes;
   matches_classes_ = !set.names.empty() && !classes.empty();
   if (!set.names.empty()) classes = set.names;
   if (classes.empty()) return;
   for (const std::string& name : classes)
-    check(is_utf8(name), options_.data, ": the class ", Shown{name}, " has a name that is not UTF-8");
-  check(set.classes <= std::ssize(classes), options_.data, ": there are ", set.classes,
+    check(is_utf8(name), place, ": the class ", Shown{name}, " has a name that is not UTF-8");
+  check(set.classes <= std::ssize(classes), place, ": there are ", set.classes,
         " classes without names, the model has ", data::class_list(classes));
   set.classes = std::ssize(classes);
 }
@@ -225,8 +233,14 @@ std::vector<std::string> files_of_data(Input input, const std::string& data) {
 
 std::string data_sha256(Input input, const std::string& data) {
   const std::vector<std::string> files = files_of_data(input, data);
-  if (input != Input::pairs) return io::sha256_of_files(files);
+  const std::string counts = input == Input::images ? data::class_counts(data) : "";
+  if (input != Input::pairs && counts.empty()) return io::sha256_of_files(files);
   io::Sha256 all;
+  all.update(counts);
+  if (input == Input::images) {
+    all.update(io::sha256_of_files(files));
+    return all.hex();
+  }
   for (const std::string& file : files) all.update(io::sha256_of_files({file}));
   return all.hex();
 }

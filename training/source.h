@@ -49,6 +49,8 @@ class Source {
   // True if the labels of images are the model's classes by name. False if the classes that the training begins with, or
   // those of the data, have no names: then the labels are places.
   bool matches_classes() const { return matches_classes_; }
+  // The same of the images of options.test_data and the classes of the training.
+  bool tests_match_classes() const { return tests_match_classes_; }
   // Tokens of the held-out text, and how many of them the test pass predicts; 0: it is no text.
   int64_t held_out_tokens() const { return held_out_tokens_; }
   int64_t test_tokens() const { return test_tokens_; }
@@ -64,7 +66,7 @@ class Source {
 
  private:
   void take_images();
-  void take_classes(data::ImageSets& set);
+  void take_classes(data::ImageSets& set, const std::string& place);
   void take_pairs();
   void take_text();
   void take_held_out(const std::shared_ptr<data::Text>& text);
@@ -81,7 +83,7 @@ class Source {
 
   TrainingOptions options_;
   Uses uses_;
-  bool matches_classes_ = false;
+  bool matches_classes_ = false, tests_match_classes_ = true;
   int64_t context_;
   int64_t train_count_ = 0, test_count_ = 0, held_out_tokens_ = 0, test_tokens_ = 0;
   int64_t test_file_tokens_ = 0, test_file_bytes_ = 0;

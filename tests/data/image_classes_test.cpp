@@ -49,6 +49,7 @@ TEST_CASE("a folder of class folders is split: of each class a share, rounded up
   // Copies that a notebook and a Mac leave behind are no pictures.
   write_class(dir + "/.hidden", 1, 250), write_class(dir + "/cat/.ipynb_checkpoints", 3, 250);
   write_text(dir + "/dog/._100.png", "no picture");
+  write_class(dir + "/__MACOSX/cat", 1, 250);
   CHECK(data::holds_images(dir));
   CHECK(data::class_names(dir) == std::vector<std::string>{"cat", "dog", "eel"});
   const data::ImageSets set = load(dir, 0.1);
@@ -65,6 +66,8 @@ TEST_CASE("a folder of class folders is split: of each class a share, rounded up
   CHECK(load(dir, 1).train.size() == 0);
   CHECK(load(dir, 1).test.size() == 32);
   CHECK(data::image_files(dir).size() == 32);
+  CHECK(data::class_counts(dir) == "cat 20\ndog 11\neel 1\n");
+  CHECK_FALSE(data::has_own_tests(dir));
   CHECK(data::load_images(dir, {.side = 3, .tests_only = true}).train.size() == 0);
   CHECK_THROWS_WITH(load(dir, 1.5), Contains("held out is the share 1.5, expected 0 to 1"));
   fs::create_directory(dir + "/empty");
@@ -87,6 +90,7 @@ TEST_CASE("folders for training and for tests have usual names in any case; part
   const std::string set = parts.path.string();
   for (const char* part : {"/Training/", "/Val/"})
     for (const char* name : {"cat", "dog"}) write_class(set + part + name, 2, 10);
+  CHECK((data::has_own_tests(set) && data::class_counts(set).empty()));
   CHECK((load(set, 0.1).train.size() == 4 && load(set, 0.1).test.size() == 4));
   fs::rename(set + "/Training", set + "/Fold1");
   CHECK_THROWS_WITH(load(set, 0.1),
@@ -132,7 +136,7 @@ TEST_CASE("labels are the places of the folders' names among the classes that ar
 
 TEST_CASE("published sets have their published class names") {
   const TempFolder f;
-  for (const char* name : {"/mnist", "/fashion-mnist", "/FashionMNIST/raw", "/clothes"}) {
+  for (const char* name : {"/mnist", "/fashion-mnist", "/FashionMNIST/raw", "/mnist/clothes", "/clothes"}) {
     const std::string dir = f.path.string() + name;
     fs::create_directories(dir);
     for (const char* part : {"/train", "/t10k"}) {
@@ -147,6 +151,7 @@ TEST_CASE("published sets have their published class names") {
   CHECK(data::class_names(dir + "/fashion-mnist/")[9] == "Ankle boot");
   CHECK(data::class_names(dir + "/FashionMNIST/raw")[3] == "Dress");
   CHECK(data::class_names(dir + "/clothes").empty());
+  CHECK(data::class_names(dir + "/mnist/clothes").empty());
   CHECK(load(dir + "/mnist", 0, {"9", "8", "3"}).test.labels.to_vector<int64_t>() == std::vector<int64_t>{0, 2});
   CHECK_THROWS_WITH(load(dir + "/mnist", 0, {"9", "8"}), Contains("/mnist: '3' is none of the classes 9, 8"));
   const data::ImageSets unnamed = load(dir + "/clothes", 0, {"9", "8"});

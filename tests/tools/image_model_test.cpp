@@ -4,6 +4,7 @@
 #include "tests/support/png.h"
 #include "tests/tools/small_run.h"
 #include "training/model_file.h"
+#include "training/source.h"
 
 using namespace isonorm;
 namespace fs = std::filesystem;
@@ -138,6 +139,10 @@ TEST_CASE("evaluate: images that the model was trained on are no test") {
                "set: all 37 images for tests; the training's data have another checksum, but may have some of these"));
   f.refuses("evaluate @c", 2,
             "--data is needed: the model has the classes black, grey, white, not those of Fashion-MNIST");
+  // A picture in another class is another data set, even if all pictures stand in the same order.
+  const std::string before = training::data_sha256(training::Input::images, f / "set");
+  fs::rename(f / "set/grey/9.png", f / "set/white/!.png");
+  CHECK(training::data_sha256(training::Input::images, f / "set") != before);
   f.refuses("evaluate @c --data @set/white/1.png", 4, "it is a file, not a folder of images");
   write_class(f, "one/all", 6, 20);
   f.refuses("train --data @one -q", 3, "one: there is one class, all; expected two or more folders of pictures");
@@ -151,6 +156,13 @@ TEST_CASE("train --test-data: a folder of pictures for tests, and the whole of -
   CHECK(contains(f.succeeds(train + "--test-data @tests").out, " of 4 images)"));
   f.refuses(kTrain + "--test-data @wrong --steps 2 -q", 3, "wrong: 'red' is none of the classes black, white");
   f.refuses(kTrain + "--test-data @set --test-share 0.5 -q", 2, "--test-share");
+  // Images for tests that are there have no share.
+  fs::create_directories(f / "own/train"), fs::copy(f / "set", f / "own/train", fs::copy_options::recursive);
+  fs::create_directories(f / "own/test"), fs::copy(f / "tests", f / "own/test", fs::copy_options::recursive);
+  f.refuses(train + "--test-share 0.3 --data @own", 2, "own has images for tests of its own");
+  f.succeeds(kTrain + "--batch 4 --steps 1 -q --data @own --checkpoint @c");
+  f.refuses("evaluate @c --data @own --test-share 0.1", 2, "own has images for tests of its own");
+  CHECK(f.succeeds("evaluate @c --data @own").out.ends_with(" of 4 images)\n"));
   // Without --test-data the share of each class, rounded up.
   CHECK(contains(f.succeeds(train + "--test-share 0.4").out, " of 6 images)"));
 }

@@ -75,9 +75,10 @@ TEST_CASE("import: what a folder does not say, or says of a computation that thi
   nlohmann::json cubic = google(8);
   cubic["resample"] = 3;
   f.refuses("import " + vit(f, kNames, cubic) + " @none", 3,
-            "preprocessor_config.json: \"resample\" is '3', expected 2: this program resizes by BILINEAR");
+            "preprocessor_config.json (a folder without it is imported without a pixel scale): \"resample\" is '3', "
+            "expected 2: this program resizes by BILINEAR");
   f.refuses("import " + vit(f, kNames, google(16)) + " @none", 3,
-            "preprocessor_config.json: \"size\" gives images with a side of 16 pixels, the model's have 8");
+            "pixel scale): \"size\" gives images with a side of 16 pixels, the model's have 8");
   f.refuses("import " + vit(f, {{"0", "a"}, {"1", "b"}, {"2", "c"}, {"3", "d"}, {"5", "e"}}, google(8)) + " @none", 3,
             "config.json: \"id2label\" has 5 entries, and no name of class 4");
   CHECK_FALSE(fs::exists(f / "none"));
@@ -87,6 +88,11 @@ TEST_CASE("import: what a folder does not say, or says of a computation that thi
   metadata["classes"] = "[1]", metadata["preprocessor"] = "{}";
   save_safetensors(f / "forged", load_safetensors(f / "m"), metadata);
   f.refuses("info @forged", 3, "forged: its entry 'classes' is '[1]', expected a JSON list of names");
+  metadata["classes"] = R"(["a","b"])";
+  save_safetensors(f / "forged", load_safetensors(f / "m"), metadata);
+  for (const char* verb : {"info @forged", "export @forged @none", "export @forged @none.onnx",
+                           "evaluate @forged --data @set", "train --init @forged --data @set -q"})
+    f.refuses(verb, 3, "its entry 'classes' has 2 names, the model '5' classes");
   metadata.erase("classes");
   save_safetensors(f / "forged", load_safetensors(f / "m"), metadata);
   fs::create_directories(f / "set/dog");

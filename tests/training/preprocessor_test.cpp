@@ -84,6 +84,7 @@ TEST_CASE("preprocessor: what this program does not compute is refused in a line
            {R"("image_mean": [0.5, 0.5])", R"("image_mean" is '[0.5,0.5]', expected 3 numbers, one for each channel)"},
            {R"("image_mean": null)", R"(there is no "image_mean")"},
            {R"("image_std": [1, 0, 1])", R"("image_std" has 0, expected positive numbers)"},
+           {R"("rescale_factor": 1e-320)", "which is too far from 1 / 255"},
            {R"("rescale_factor": -1)", R"("rescale_factor" is '-1', expected a positive number)"},
            {R"("do_rescale": "yes")", R"("do_rescale" is '"yes"', expected true or false)"},
            {R"("do_rescale": null)", R"(there is no "do_rescale", whose default in 'BitImageProcessor' is unknown)"}}) {

@@ -24,6 +24,15 @@ std::vector<std::string> read_classes(const std::string& words) {
   return classes;
 }
 
+// The metadata, of a checkpoint without its prefix.
+Metadata values_of(const SafetensorsFile& file) {
+  if (!is_checkpoint(file.metadata())) return file.metadata();
+  Metadata values;
+  for (const auto& [key, value] : file.metadata())
+    if (key.starts_with(kCheckpointValue)) values.emplace(key.substr(kCheckpointValue.size()), value);
+  return values;
+}
+
 }  // namespace
 
 void DataSpec::train_on(const std::string& data_now, double share_now) {
@@ -62,6 +71,9 @@ DataSpec DataSpec::of(const Metadata& metadata) {
     else
       check(read_number(value, spec.test_share.emplace()) && *spec.test_share >= 0 && *spec.test_share < 1,
             "its entry '", kTestShare, "' is ", Shown{value}, ", expected a number from 0 to below 1");
+  if (const auto count = metadata.find("model.classes"); count != metadata.end() && !spec.classes.empty())
+    check(count->second == text(spec.classes.size()), "its entry '", kClassNames, "' has ", spec.classes.size(),
+          " names, the model ", Shown{count->second}, " classes");
   return spec;
 }
 
@@ -74,12 +86,8 @@ Metadata spec_entries(const Metadata& metadata) {
   return entries;
 }
 
-Metadata spec_entries(const SafetensorsFile& file) {
-  if (!is_checkpoint(file.metadata())) return spec_entries(file.metadata());
-  Metadata values;
-  for (const auto& [key, value] : file.metadata())
-    if (key.starts_with(kCheckpointValue)) values.emplace(key.substr(kCheckpointValue.size()), value);
-  return spec_entries(values);
-}
+Metadata spec_entries(const SafetensorsFile& file) { return spec_entries(values_of(file)); }
+
+DataSpec spec_of(const SafetensorsFile& file) { return DataSpec::of(values_of(file)); }
 
 }  // namespace isonorm::training

@@ -26,7 +26,8 @@ struct DataSpec {
   void train_on(const std::string& data, double test_share);
   // The members as metadata of a file; an empty member has no entry.
   Metadata entries() const;
-  // Reads such entries among `metadata`. Throws, naming the entry, if one is damaged.
+  // Reads such entries among `metadata`. Throws, naming the entry, if one is damaged, or if the metadata describe a model with
+  // another number of classes than there are names.
   static DataSpec of(const Metadata& metadata);
   bool operator==(const DataSpec&) const = default;
 };
@@ -51,6 +52,6 @@ bool is_spec_entry(std::string_view name);
 Metadata spec_entries(const Metadata& metadata);
 // The entries of a safetensors file, or of a checkpoint of `isonorm train`.
 Metadata spec_entries(const SafetensorsFile& file);
-inline DataSpec spec_of(const SafetensorsFile& file) { return DataSpec::of(spec_entries(file)); }
+DataSpec spec_of(const SafetensorsFile& file);  // throws as DataSpec::of()
 
 }  // namespace isonorm::training

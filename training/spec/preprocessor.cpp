@@ -91,6 +91,10 @@ class PreprocessorFile {
       check(x > 0, "\"image_std\" has ", x, ", expected positive numbers");
       x /= by;
     }
+    const auto finite = [](double x) { return std::isfinite(x); };
+    check(std::ranges::all_of(scale.mean, finite) && std::ranges::all_of(scale.std, finite) &&
+              std::ranges::all_of(scale.std, [](double x) { return x > 0; }),
+          "\"rescale_factor\" is ", factor, ", which is too far from 1 / 255");
     return scale;
   }
 
