@@ -141,7 +141,7 @@ void take_tokenizer(training::TrainingOptions& o, const NewestCheckpoint* newest
     o.spec.tokenizer = json, o.spec.alphabet = {};
   }
   if (o.token_vocab == 0 && !init.empty() && !o.data.empty())
-    o.token_vocab = training::token_vocab_of(o.spec, o.model.number("vocab"), o.data);
+    o.token_vocab = training::token_vocab_of(o.spec, o.model.number("vocab"), o.data, o.ids.has_value());
   if (json.empty()) return;
   const int64_t tokens = tokenizers::Tokenizer::of_json(json).vocab();
   if (o.token_vocab == 0 && !newest) o.token_vocab = tokens;

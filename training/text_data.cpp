@@ -142,10 +142,16 @@ OpenText open_text(const std::string& path, const TrainingOptions& o, double hel
   return open;
 }
 
-int64_t token_vocab_of(const DataSpec& spec, int64_t vocab, const std::string& path) {
+int64_t token_vocab_of(const DataSpec& spec, int64_t vocab, const std::string& path, bool are_ids) {
   if (!spec.alphabet.empty()) return 0;
-  if (!spec.tokenizer.empty() || vocab > 256) return vocab;
-  return path.empty() || data::text_content(open_bytes(path)).text ? 0 : vocab;
+  if (!spec.tokenizer.empty() || vocab > 256 || are_ids) return vocab;
+  if (path.empty()) return 0;
+  const Bytes file = open_bytes(path);
+  if (!data::text_content(file).text) return vocab;
+  const int64_t bytes = data::Text(data::without_mark(file)).alphabet().size();
+  check(bytes == vocab, path, ": is a text of ", bytes, " different bytes, and the model has ", vocab,
+        " tokens and holds no tokenizer: a tokenizer or a file of token ids is needed");
+  return 0;
 }
 
 }  // namespace isonorm::training

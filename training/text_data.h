@@ -62,7 +62,7 @@ OpenText open_text(const std::string& path, const TrainingOptions& o, double hel
 
 // TrainingOptions::token_vocab for weights that are in a file and have `vocab` tokens; 0: the tokens are bytes. A file that says
 // neither bytes nor a tokenizer may be of either kind: then it is `vocab` if there are more tokens than bytes, or the data at `path`
-// are no text.
-int64_t token_vocab_of(const DataSpec& spec, int64_t vocab, const std::string& path);
+// are no text, or are said to be ids. Throws if they are a text of another number of bytes.
+int64_t token_vocab_of(const DataSpec& spec, int64_t vocab, const std::string& path, bool are_ids = false);
 
 }  // namespace isonorm::training

@@ -197,3 +197,15 @@ TEST_CASE("a model of bytes that does not say which says that it takes those of 
   CHECK_THAT(f.succeeds(train + "@model").err, Contains(said));
   CHECK_THAT(f.succeeds(train + "@c").err, !Contains(said));
 }
+
+TEST_CASE("a text for a model of tokens that holds no tokenizer is refused with the number of its bytes") {
+  const Folder f;
+  f.succeeds("import tests/fixtures/ports/llama @llama");
+  std::string data;
+  for (int c = 'a'; c <= 'z'; ++c) data += text(static_cast<char>(c), " of twenty tokens\n");
+  write_text(f / "t", data);
+  const std::string says = ": is a text of 28 different bytes, and the model has 20 tokens and holds no tokenizer: ";
+  f.refuses("train -q --batch 4 --init @llama --data @t", 3, says);
+  f.refuses("evaluate @llama --data @t", 3, says);
+  f.refuses("verify @llama @llama --data @t", 3, says);
+}
