@@ -118,8 +118,9 @@ TextContent text_content(const Bytes& file) {
   const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::optional<std::string> encoding = utf16_of(bytes, content.text);
   if (content.text && !encoding) {
-    const bool lines = file.name.ends_with(".jsonl");
-    const bool table = file.name.ends_with(".csv") || file.name.ends_with(".tsv");
+    std::string name = file.name;
+    for (char& c : name) c = 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    const bool lines = name.ends_with(".jsonl"), table = name.ends_with(".csv") || name.ends_with(".tsv");
     if (lines) content.format = "lines of JSON", content.command = kJsonLines;
     if (table) content.format = "a table", content.command = table_command(all);
     return content;

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "core/error.h"
+#include "distributed/world.h"
 #include "io/replacement.h"
 #include "tools/ending.h"
 
@@ -87,6 +88,9 @@ void keep_pipes(const std::vector<NamedFile>& inputs) {
     if (!is_new && at->second.option != input.option)
       throw UsageError(text(at->second.option, " and ", input.option, " both name ", input.path));
   }
+  if (!pipes.empty() && distributed::one_of_several())
+    throw UsageError(text(pipes.begin()->second.option, ": ", pipes.begin()->second.path,
+                          " comes to one of the processes that mpirun started; all read a file"));
   for (const auto& [descriptor, input] : pipes) keep_pipe(input.path, descriptor);
 }
 

@@ -81,9 +81,13 @@ std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
   return share + (but.empty() ? ", which the model was not trained on" : but);
 }
 
-// Without data a model of images is tested on Fashion-MNIST, if it has its classes.
+// Without data a model of images is tested on Fashion-MNIST, if it has its classes, and one of pairs on generated ones, if it was trained on
+// such.
 void check_default_data(const EvaluateOptions& o, const training::TrainingOptions& t) {
-  if (t.model.row().input != training::Input::images || !o.data.empty() || !o.test_data.empty()) return;
+  if (!o.data.empty() || !o.test_data.empty()) return;
+  if (t.model.row().input == training::Input::pairs && !t.spec.alphabet.empty())
+    throw UsageError("--data is needed: the model was trained on a folder of pairs");
+  if (t.model.row().input != training::Input::images) return;
   const std::vector<std::string>& classes = t.spec.classes;
   if (!classes.empty() && classes != data::published_classes(data::kFashionMnistDir))
     throw UsageError(text("--data is needed: the model has the classes ", data::class_list(classes),
@@ -127,7 +131,8 @@ int run(EvaluateOptions& o) {
     else if (!o.tokenizer.empty())
       t.token_vocab = shape.vocab;
     else if (t.token_vocab == 0)
-      t.token_vocab = training::token_vocab_of(t.spec, shape.vocab, o.test_data.empty() ? o.data : o.test_data);
+      t.token_vocab =
+          training::token_vocab_of(t.spec, shape.vocab, o.test_data.empty() ? o.data : o.test_data, o.ids.has_value());
   }
   check_data(t);
   const training::Source source(t, training::Uses::evaluation);

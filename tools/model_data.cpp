@@ -70,6 +70,8 @@ Tensor data_inputs(const Metadata& description, const std::string& path) {
   check_data(o);
   if (model.row().input == training::Input::text)
     o.token_vocab = training::token_vocab_of({}, model.number("vocab"), path);
+  if (model.row().input == training::Input::text)  // in words that name no option, for the verbs have none of a text
+    training::reading_of(open_bytes(path), {.token_vocab = o.token_vocab, .command = {}});
   training::Source source(o);
   const training::ModelShape data = source.options().model.shape(), shape = model.shape();
   if (model.row().input != training::Input::images)

@@ -4,7 +4,6 @@
 
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
-#include "core/system/warning.h"
 #include "data/image_sets.h"
 #include "data/text.h"
 #include "streams/stream.h"
@@ -126,10 +125,10 @@ void take_preset(TrainOptions& o, Given& given, const std::string& preset) {
   }
 }
 
-// Reads --tokenizer, which must be the checkpoint's tokenizer and replaces that of --init. A training that goes on does not need the
-// file: the checkpoint has the tokenizer. Sets the number of tokens, which follows from the weights of --init (`weights`) or from the
+// Reads --tokenizer, which must be the tokenizer of the checkpoint or of --init, if these have one. A training that goes on does not need the
+// file: the checkpoint has the tokenizer. Sets the number of tokens, which follows from the weights of `init`, if there are any, or from the
 // tokenizer.
-void take_tokenizer(training::TrainingOptions& o, const NewestCheckpoint* newest, bool weights) {
+void take_tokenizer(training::TrainingOptions& o, const NewestCheckpoint* newest, const std::string& init) {
   if (o.model.row().input != training::Input::text) return;
   // A training that goes on has its tokenizer in the checkpoint and does not need the file.
   if (newest && !o.spec.tokenizer.empty() && !file_exists(o.tokenizer)) o.tokenizer.clear();
@@ -137,13 +136,12 @@ void take_tokenizer(training::TrainingOptions& o, const NewestCheckpoint* newest
   const bool held = newest && !o.spec.tokenizer.empty();
   if (!o.tokenizer.empty() && (!held || file_exists(o.tokenizer))) {
     json = tokenizers::json_of(o.tokenizer, training::kMostTokenizer);
-    check(!held || o.spec.tokenizer == json, o.tokenizer, ": ", newest ? newest->path : "", " has another tokenizer");
-    if (!o.spec.tokenizer.empty() && o.spec.tokenizer != json)
-      warn(text(printable(o.tokenizer), ": another tokenizer than the one of --init, whose ids the weights know"));
+    check(o.spec.tokenizer.empty() || o.spec.tokenizer == json, o.tokenizer, ": ", newest ? newest->path : init,
+          " has another tokenizer");
     o.spec.tokenizer = json, o.spec.alphabet = {};
   }
-  if (o.token_vocab == 0 && weights && !o.data.empty())
-    o.token_vocab = training::token_vocab_of(o.spec, o.model.number("vocab"), o.data);
+  if (o.token_vocab == 0 && !init.empty() && !o.data.empty())
+    o.token_vocab = training::token_vocab_of(o.spec, o.model.number("vocab"), o.data, o.ids.has_value());
   if (json.empty()) return;
   const int64_t tokens = tokenizers::Tokenizer::of_json(json).vocab();
   if (o.token_vocab == 0 && !newest) o.token_vocab = tokens;
@@ -224,7 +222,7 @@ void set_options(GivenTraining& t, NewestCheckpoint* newest) {
   fields(o, own);
   set_given(own.options, given);
   set_training_options(o.training, std::move(given));
-  take_tokenizer(o.training, newest, initialised);
+  take_tokenizer(o.training, newest, initialised ? o.init : "");
   const nn::Precision products = o.training.model.transformer().precision.products;
   for (const auto& [option, asked] : {std::pair{"--activations", o.activations}, {"--precision", products}})
     if (asked != nn::Precision::full && o.training.dtype != DType::f32)

@@ -227,6 +227,8 @@ std::string scale_text(const training::DataSpec& spec, const training::ModelShap
 std::vector<std::string> spec_notes(const training::DataSpec& file, const training::Source& source) {
   std::vector<std::string> notes;
   const training::TrainingOptions& o = source.options();
+  if (!o.spec.alphabet.empty() && file.alphabet.empty())
+    notes.push_back("the model does not say which bytes it knows: taking those of the data, in ascending order");
   if (o.model.row().input != training::Input::images) return notes;
   if (source.matches_classes() && file.classes != o.spec.classes)
     notes.push_back(text("the head has the classes ", data::class_list(file.classes), "; those of the data are ",

@@ -43,7 +43,7 @@ TensorMap initial_weights(const std::string& path, const nn::Module& model, DTyp
 
 // "mean 0.286, standard deviation 0.353": the pixel scale of a spec that has one.
 std::string scale_text(const training::DataSpec& spec, const training::ModelShape& shape);
-// Lines about a model of images whose file lacks class names or a pixel scale; file: its DataSpec, source: the data that it reads.
+// Lines about a model whose file lacks the bytes of its tokens, or the class names or pixel scale of its images; file: its DataSpec, source: the data that it reads.
 std::vector<std::string> spec_notes(const training::DataSpec& file, const training::Source& source);
 
 }  // namespace isonorm::tools

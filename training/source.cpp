@@ -141,6 +141,7 @@ void Source::take_pairs() {
     const std::vector<std::string> files = data::Pairs::files(folder);
     auto pairs = std::make_shared<data::Pairs>(files[0], files[1], o.seed, held_out, alphabet);
     pairs->check_fits(context_);
+    readings_.push_back(text(folder, ": ", pairs->count(), pairs->count() == 1 ? " pair" : " pairs"));
     return pairs;
   };
   std::shared_ptr<data::Pairs> pairs;

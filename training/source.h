@@ -57,7 +57,7 @@ class Source {
   // The size of the file that the held-out text is from, which is the whole of it or a part; 0: it is no text.
   int64_t test_file_tokens() const { return test_file_tokens_; }
   int64_t test_file_bytes() const { return test_file_bytes_; }
-  // How each file of a language model was read: "train.bin: 4811 token ids, u16".
+  // How each file of a language model or folder of pairs was read: "train.bin: 4811 token ids, u16", "pairs: 400 pairs".
   const std::vector<std::string>& readings() const { return readings_; }
   Examples test_rows(int64_t begin, int64_t rows) const { return test_rows_(begin, rows).on(options_.device); }
 

@@ -12,37 +12,46 @@
 namespace isonorm::training {
 namespace {
 
+// The path, or one like it that no file has: "a.txt", "a-2.txt".
+std::string free_path(const std::filesystem::path& path) {
+  std::filesystem::path other = path;
+  for (int n = 2; file_exists(other.string()); ++n)
+    other.replace_filename(path.stem().string() + text("-", n) + path.extension().string());
+  return other.string();
+}
+
 // `command` with the names of this file and of the text that it makes, or of the ids of so many tokens.
 std::string command_for(std::string command, const std::string& path, int64_t vocab) {
   std::filesystem::path made = path, ids = path;
   made.replace_extension();
   if (made.extension() != ".txt") made += ".txt";
-  if (made == path) made.replace_extension(".utf8.txt");
-  ids.replace_extension(ids.extension() == ".bin" ? ".ids.bin" : ".bin");
+  ids.replace_extension(".bin");
   const auto put = [&](std::string_view word, const std::string& name) {
     if (const size_t at = command.rfind(word); at != command.npos) command.replace(at, word.size(), name);
   };
   put("WIDTH", vocab > 1 << 16 ? "uint32" : "uint16");
   put("FILE", shell_word(path));
   const bool makes_ids = command.ends_with("IDS");
-  put(makes_ids ? "IDS" : "TEXT", shell_word((makes_ids ? ids : made).string()));
+  put(makes_ids ? "IDS" : "TEXT", shell_word(free_path(makes_ids ? ids : made)));
   return command;
+}
+
+// "; isonorm train --text reads ...": the end of an error.
+template <class... Words> std::string way_out(const TextQuestion& q, const Words&... words) {
+  return q.command ? text("; ", *q.command, words...) : "";
 }
 
 // Refuses a file in a format that has to be unpacked.
 void refuse(const data::TextContent& content, const std::string& path, const TextQuestion& q) {
   const bool wants_ids = q.token_vocab > 0 && !q.has_tokenizer;
-  check(false, path, ": is ", content.format,
-        content.holds_ids    ? ", and token ids are read from a file without a header: "
-        : wants_ids          ? ", and token ids are expected: "
-        : q.token_vocab == 0 ? ", and a text is expected: "
-                             : ", and a text or token ids are expected: ",
-        command_for(content.command, path, q.token_vocab), "; ",
-        content.holds_ids && q.token_vocab == 0 ? text(q.reads_ids, " reads these; ") : "", q.command,
-        q.token_vocab == 0 ? "--text"
-        : wants_ids        ? "--ids u16"
-                           : "--text or --ids u16",
-        " reads it as it is");
+  const char* const expected = content.holds_ids    ? ", and token ids are read from a file without a header: "
+                               : wants_ids          ? ", and token ids are expected: "
+                               : q.token_vocab == 0 ? ", and a text is expected: "
+                                                    : ", and a text or token ids are expected: ";
+  const char* const option = q.token_vocab == 0 ? "--text" : wants_ids ? "--ids u16" : "--text or --ids u16";
+  check(false, path, ": is ", content.format, expected, command_for(content.command, path, q.token_vocab),
+        content.holds_ids && q.token_vocab == 0 ? text("; ", q.reads_ids, " reads these") : "",
+        way_out(q, option, " reads it as it is"));
 }
 
 Bytes open_ids(std::FILE* out, const std::string& path) {
@@ -77,13 +86,13 @@ TextReading reading_of(const Bytes& file, const TextQuestion& q) {
   if (!q.is_text && !content.format.empty() && !(content.by_letters && letters)) refuse(content, path, q);
   if (q.is_text || content.text) {
     check(q.has_tokenizer || q.token_vocab == 0, path, ": is a text, and ids of ", q.token_vocab,
-          " tokens are expected: isonorm tokenize TOKENIZER ", shell_word(path), " IDS makes them; ", q.command,
-          "--ids u16 takes the text for ids");
+          " tokens are expected: isonorm tokenize TOKENIZER ", shell_word(path), " IDS makes them",
+          way_out(q, "--ids u16 takes the text for ids"));
     reading.as = q.has_tokenizer ? Reading::tokenized : Reading::bytes;
     return reading;
   }
   check(q.token_vocab > 0 || q.has_tokenizer, path, ": is no text: ", content.why, "; ", q.reads_ids,
-        " reads token ids, ", q.command, "--text any bytes as a text");
+        " reads token ids", q.command ? text(", ", *q.command, "--text any bytes as a text") : "");
   reading.as = Reading::ids;
   return reading;
 }
@@ -133,10 +142,16 @@ OpenText open_text(const std::string& path, const TrainingOptions& o, double hel
   return open;
 }
 
-int64_t token_vocab_of(const DataSpec& spec, int64_t vocab, const std::string& path) {
+int64_t token_vocab_of(const DataSpec& spec, int64_t vocab, const std::string& path, bool are_ids) {
   if (!spec.alphabet.empty()) return 0;
-  if (!spec.tokenizer.empty() || vocab > 256) return vocab;
-  return path.empty() || data::text_content(open_bytes(path)).text ? 0 : vocab;
+  if (!spec.tokenizer.empty() || vocab > 256 || are_ids) return vocab;
+  if (path.empty()) return 0;
+  const Bytes file = open_bytes(path);
+  if (!data::text_content(file).text) return vocab;
+  const int64_t bytes = data::Text(data::without_mark(file)).alphabet().size();
+  check(bytes == vocab, path, ": is a text of ", bytes, " different bytes, and the model has ", vocab,
+        " tokens and holds no tokenizer: a tokenizer or a file of token ids is needed");
+  return 0;
 }
 
 }  // namespace isonorm::training

@@ -28,11 +28,12 @@ inline constexpr int64_t kLettersVocab = 384;
 
 // What is known before a file is read.
 struct TextQuestion {
-  int64_t token_vocab = 0;                 // tokens of the model; 0: unknown
-  std::optional<data::IdWidth> ids;        // the file holds ids of this width, whatever it looks like
-  bool is_text = false;                    // the file is a text, whatever it looks like
-  bool has_tokenizer = false;              // that makes ids of a text
-  std::string command = "isonorm train ";  // before options that an error names; "": the verb that speaks has them
+  int64_t token_vocab = 0;                // tokens of the model; 0: unknown
+  std::optional<data::IdWidth> ids = {};  // the file holds ids of this width, whatever it looks like
+  bool is_text = false;                   // the file is a text, whatever it looks like
+  bool has_tokenizer = false;             // that makes ids of a text
+  // Before options that an error names; "": the verb that speaks has them; nothing: the error names none.
+  std::optional<std::string> command = "isonorm train ";
   std::string reads_ids = "isonorm train --token-vocab N";  // what reads ids, for the error if token_vocab is unknown
 };
 
@@ -61,7 +62,7 @@ OpenText open_text(const std::string& path, const TrainingOptions& o, double hel
 
 // TrainingOptions::token_vocab for weights that are in a file and have `vocab` tokens; 0: the tokens are bytes. A file that says
 // neither bytes nor a tokenizer may be of either kind: then it is `vocab` if there are more tokens than bytes, or the data at `path`
-// are no text.
-int64_t token_vocab_of(const DataSpec& spec, int64_t vocab, const std::string& path);
+// are no text, or are said to be ids. Throws if they are a text of another number of bytes.
+int64_t token_vocab_of(const DataSpec& spec, int64_t vocab, const std::string& path, bool are_ids = false);
 
 }  // namespace isonorm::training

@@ -18,7 +18,7 @@ TextContent content_of(const std::string& bytes, const std::string& name = "file
 std::string ids(const std::vector<uint32_t>& all, int width) {
   std::string bytes;
   for (uint32_t id : all)
-    for (int i = 0; i < width; ++i) bytes += static_cast<char>(id >> 8 * i);
+    for (int i = 0; i < width; ++i) bytes += static_cast<char>(uint64_t{id} >> 8 * i);
   return bytes;
 }
 
@@ -135,6 +135,8 @@ TEST_CASE("text content: UTF-32, tables by what separates their columns, and arc
   CHECK_THAT(content_of("\0\0\xfe\xff\0\0\0a"s).command, Contains("iconv -f UTF-32 "));
   CHECK_THAT(content_of("id;text\n1;a, b, c\n", "a.csv").command, Contains("delimiter=\";\""));
   CHECK_THAT(content_of("id\ttext\n1\ta\n", "a.tsv").command, Contains("delimiter=\"\\t\""));
+  CHECK(content_of("text\na\n", "A.CSV").format == "a table");
+  CHECK(content_of("{\"text\": \"a\"}\n", "A.JsonL").format == "lines of JSON");
   CHECK_THAT(content_of("text\na\n", "a.csv").command, Contains("delimiter=\",\""));
   const std::string header = "PK\3\4"s + std::string(26, '\0');
   CHECK(content_of(header + "a/data.pkl").format == "a file of torch.save");

@@ -25,7 +25,8 @@ TEST_CASE("train --ema: whoever reads the checkpoint as a model is told that it 
   // What train printed last is the loss of the averages, and another one than that of the weights.
   const auto line_of = [&](const char* file) {
     const std::string out = f.succeeds(text("evaluate ", file, " --data @text.txt")).out;
-    return out.substr(out.find("held-out loss "));  // after how the data were read
+    const size_t begin = out.find("held-out loss ");  // after how the data were read
+    return out.substr(begin, out.find('\n', begin) - begin);
   };
   CHECK_THAT(trained, Contains(line_of("@averages")));
   CHECK(line_of("@c") != line_of("@averages"));

@@ -42,7 +42,7 @@ TEST_CASE("id files: arrays of int64, as numpy writes them, are refused with the
   f.succeeds("train +small --data @ids --token-vocab 256 --ids u16 --steps 1 -q --checkpoint @c");
   const bool numpy = std::system("python3 -c 'import numpy' 2>/dev/null") == 0;
   for (const auto& [file, made, what] :
-       {std::tuple{"wide.bin", "wide.ids.bin", "is an array of 8-byte integers, and token ids are read from a file "},
+       {std::tuple{"wide.bin", "wide-2.bin", "is an array of 8-byte integers, and token ids are read from a file "},
         {"array.npy", "array.bin", "is an array of numpy, and token ids are read from a file "}}) {
     INFO(file);
     const std::string data = text(" --data @", file), says = text(f / file, ": ", what);
@@ -81,7 +81,7 @@ TEST_CASE("id files: ids of bytes look like UTF-16, and are ids for a model of s
     CHECK_THAT(f.succeeds(line + " --checkpoint @c" + vocab).err,
                Contains("ids: 800 token ids, u16\n") && Contains("val: 50 token ids, u16\n"));
   }
-  CHECK_THAT(f.succeeds("evaluate @c256 --data @ids").out, Contains("ids: 800 token ids, u16; "));
+  CHECK_THAT(f.succeeds("evaluate @c256 --test-data @ids").out, Contains("ids: 800 token ids, u16; "));
   f.succeeds("train -q --batch 4 --threads 1 --steps 1 --init @c256 --data @ids --test-share 0");
   // Without tokens, and if the model has many others, it is a text of letters.
   f.refuses("train +small -q --data @ids", 3, "ids: is encoded in UTF-16LE, and a text is expected: iconv ");
@@ -148,7 +148,7 @@ TEST_CASE("a folder with train.bin or train.txt is refused with the options that
   f.refuses("train +small -q --test-data @nano", 2, "--test-data: " + says);
 }
 
-TEST_CASE("another tokenizer than the one that a model holds is refused, and said by train --init") {
+TEST_CASE("another tokenizer than the one that a model holds is refused") {
   const Folder f;
   const std::string tokenizer = "tests/fixtures/tokenizers/gpt2";
   f.succeeds("train +small --steps 1 -q --tokenizer " + tokenizer + " --checkpoint @c");
@@ -162,8 +162,50 @@ TEST_CASE("another tokenizer than the one that a model holds is refused, and sai
   const std::string says = f / "other.json" + ": it is not the tokenizer that " + f / "c" + " holds";
   f.refuses("evaluate @c --data docs/ops.md --tokenizer @other.json", 3, says);
   f.refuses("sample @c abc -q --tokenizer @other.json", 3, says);
-  const std::string train = "train --batch 4 --threads 1 --steps 1 --init @c --data @text.txt --tokenizer ";
-  const std::string said = ": another tokenizer than the one of --init, whose ids the weights know\n";
-  CHECK_THAT(f.succeeds(train + "@other.json").err, Contains(f / "other.json" + said));
-  CHECK_THAT(f.succeeds(train + tokenizer).err, !Contains(said));
+  const std::string train = "train -q --batch 4 --threads 1 --steps 1 --init @c --data @text.txt --tokenizer ";
+  f.refuses(train + "@other.json", 3, f / "other.json" + ": " + f / "c" + " has another tokenizer");
+  f.succeeds(train + tokenizer);
+}
+
+TEST_CASE("the command in a refusal writes no file that exists, and verbs without options of texts name none") {
+  const Folder f;
+  f.succeeds("train +small --steps 1 -q --checkpoint @c");
+  write_text(f / "a.txt.gz", "\x1f\x8b");
+  const std::string data = " --data @a.txt.gz", gz = f / "a.txt.gz";
+  f.refuses("train +small -q" + data, 3, text("zcat ", gz, " > ", f / "a.txt", "; isonorm train --text"));
+  write_text(f / "a.txt", "mine");
+  f.refuses("train +small -q" + data, 3, text("zcat ", gz, " > ", f / "a-2.txt", "; isonorm train --text"));
+  write_text(f / "a-2.txt", "mine");
+  f.refuses("train +small -q" + data, 3, text("zcat ", gz, " > ", f / "a-3.txt", "; isonorm train --text"));
+  const std::string said = f.gives(3, "verify @c @c" + data).err;
+  CHECK(said.ends_with(text("zcat ", gz, " > ", f / "a-3.txt", "\n")));
+}
+
+TEST_CASE("a model of bytes that does not say which says that it takes those of the data") {
+  const Folder f;
+  f.succeeds("train +small --steps 1 -q --checkpoint @c --ema 0.5 --ema-file @model");
+  const std::string said = "the model does not say which bytes it knows: taking those of the data, in ascending order";
+  CHECK_THAT(f.succeeds("evaluate @model --test-data @text.txt").err, !Contains(said));
+  // The same weights without the entry.
+  std::string bytes = read(f / "model");
+  const size_t at = bytes.find("\"characters\"");
+  REQUIRE(at != bytes.npos);
+  bytes[at + 1] = 'k';  // an unknown entry
+  write_text(f / "model", bytes);
+  CHECK_THAT(f.succeeds("evaluate @model --test-data @text.txt").err, Contains(said));
+  const std::string train = "train --batch 4 --threads 1 --steps 1 --data @text.txt --init ";
+  CHECK_THAT(f.succeeds(train + "@model").err, Contains(said));
+  CHECK_THAT(f.succeeds(train + "@c").err, !Contains(said));
+}
+
+TEST_CASE("a text for a model of tokens that holds no tokenizer is refused with the number of its bytes") {
+  const Folder f;
+  f.succeeds("import tests/fixtures/ports/llama @llama");
+  std::string data;
+  for (int c = 'a'; c <= 'z'; ++c) data += text(static_cast<char>(c), " of twenty tokens\n");
+  write_text(f / "t", data);
+  const std::string says = ": is a text of 28 different bytes, and the model has 20 tokens and holds no tokenizer: ";
+  f.refuses("train -q --batch 4 --init @llama --data @t", 3, says);
+  f.refuses("evaluate @llama --data @t", 3, says);
+  f.refuses("verify @llama @llama --data @t", 3, says);
 }

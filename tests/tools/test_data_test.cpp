@@ -210,8 +210,12 @@ TEST_CASE("pairs: test data have the bytes of the training, and errors name file
   f.succeeds("evaluate @c --test-data @val --json @json");
   CHECK(f.json("json")["loss"] == f.json("t")["values"]["test loss"]);
   CHECK(f.json("json")["predictions"] == 8);  // five bytes and three ends
-  f.succeeds("evaluate @c --data @val --json @json");
+  CHECK_THAT(f.succeeds("evaluate @c --data @val --json @json").out,
+             Contains("val: 3 pairs; all of it, since it is not the file of the training\n"));
   CHECK(f.json("json")["predictions"] == 8);
+  CHECK_THAT(f.succeeds("evaluate @c --test-data @pairs").out,
+             Contains("pairs: 20 pairs; all of it, but the model was trained on all of the file\n"));
+  f.refuses("evaluate @c", 2, "--data is needed: the model was trained on a folder of pairs");
   // As many other bytes were the model's, in silence.
   write("other", "fg\nhi\n", "jk\nlm\n");
   f.refuses("evaluate @c --data @other", 3, "source.txt: line 1 has byte 102, which is none of the 8 bytes");
