@@ -22,7 +22,7 @@ class LineLog {
   // Leaves the first `bytes` of what is there, with the end of the last line; to be called once, before the first
   // write. Devices, pipes and files that this process has open (/dev/stdout) are written as they are.
   void keep(int64_t bytes);
-  void write(const std::string& line);  // with its newline; throws Error (io)
+  void write(const std::string& line);  // with its newline; throws as check_written() (io/replacement.h)
 
  private:
   std::string path_;

@@ -76,6 +76,10 @@ int descriptor_of(const std::string& path);
 // path, if `descriptor` is not open for writing.
 int open_again(const std::string& path, int descriptor);
 
+// After a write to `path`, which set errno if it was not good: throws NobodyReads (core/system/terminal.h) if the path leads to standard
+// output and its reader has closed the pipe, else Error (io), which begins with `what`.
+void check_written(bool good, const std::string& path, const std::string& what);
+
 // The system calls of a replacement. Tests put others in, to make each fail or end the process in turn.
 struct SystemCalls {
   int (*open)(const char* path, int flags, mode_t mode);

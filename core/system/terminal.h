@@ -21,7 +21,7 @@ size_t line_width(std::FILE* file);
 
 // Nobody reads standard output any longer: the reader of its pipe has closed it.
 struct NobodyReads : Error {
-  using Error::Error;
+  NobodyReads();
 };
 
 // Writes to standard output, whose buffer is flushed when it is full or flush_output() is called. Throws NobodyReads, or Error (io)
