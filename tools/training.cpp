@@ -366,6 +366,7 @@ training::DataSpec Training::spec() const {
   training::DataSpec spec = source_.options().spec;
   spec.data = identity_.at(training::kTrainingData);
   spec.test_share = source_.options().test_share;
+  spec.row_length = source_.options().row_length;
   return spec;
 }
 

@@ -19,6 +19,7 @@ struct DataSpec {
   std::string preprocessor = {};          // model of images: how pictures become its inputs (training/preprocessor.h)
   std::string data = {};                  // "sha256:..." of the training data, Source::sha256()
   std::optional<double> test_share = {};  // share of these data that no step trained on, TrainingOptions::held_out()
+  int64_t row_length = 0;                 // tokens in a row of the training, TrainingOptions::row_length
 
   // The members as metadata of a file; an empty member has no entry.
   Metadata entries() const;
@@ -34,8 +35,9 @@ inline constexpr const char* kClassNames = "classes";         // a JSON array of
 inline constexpr const char* kPreprocessor = "preprocessor";  // the text of preprocessor_config.json
 inline constexpr const char* kTrainingData = "data";
 inline constexpr const char* kTestShare = "test_share";
-inline constexpr const char* kSpecEntries[] = {kAlphabet,     kTokenizer,    kClassNames,
-                                               kPreprocessor, kTrainingData, kTestShare};
+inline constexpr const char* kRowLength = "row_length";
+inline constexpr const char* kSpecEntries[] = {kAlphabet,     kTokenizer, kClassNames, kPreprocessor,
+                                               kTrainingData, kTestShare, kRowLength};
 
 // Largest tokenizer.json in bytes. The header of a file has space for it even if every byte is escaped.
 inline constexpr int64_t kMostTokenizer = int64_t{1} << 25;
