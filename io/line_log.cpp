@@ -50,7 +50,7 @@ LineLog::~LineLog() {
 
 void LineLog::write(const std::string& line) {
   const bool ok = std::fwrite(line.data(), 1, line.size(), file_) == line.size() && std::fflush(file_) == 0;
-  check_io(ok, path_, ": writing failed: ", std::strerror(errno));
+  check_written(ok, path_, path_ + ": writing failed");
 }
 
 }  // namespace isonorm::io

@@ -22,7 +22,7 @@ class LineLog {
   // Truncates the file to its first `bytes` bytes and completes the last line with a newline. Call it once, before the
   // first write. Devices, pipes and files that this process has open (/dev/stdout) are left as they are.
   void keep(int64_t bytes);
-  void write(const std::string& line);  // `line` includes its newline; throws Error (io)
+  void write(const std::string& line);  // `line` includes its newline; throws as check_written() (io/replacement.h)
 
  private:
   std::string path_;

@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/printed.h"
+#include "core/system/terminal.h"
 
 namespace isonorm::io {
 namespace {
@@ -141,6 +142,12 @@ int open_again(const std::string& path, int descriptor) {
   return again;
 }
 
+void check_written(bool good, const std::string& path, const std::string& what) {
+  const int error = errno;
+  if (!good && error == EPIPE && descriptor_of(path) == STDOUT_FILENO) throw NobodyReads();
+  check_io(good, what, ": ", std::strerror(error));
+}
+
 std::string followed(const std::string& path) {
   fs::path at = path;
   std::error_code none;
@@ -185,7 +192,7 @@ void Replacement::write(const void* bytes, int64_t n) {
     // Linux writes at most about 2^31 bytes at once.
     const ssize_t done = system_calls().write(fd_, p, static_cast<size_t>(std::min<int64_t>(n, int64_t{1} << 30)));
     if (done < 0 && errno == EINTR) continue;
-    check_io(done >= 0, "cannot write: ", std::strerror(errno));
+    check_written(done >= 0, path_, "cannot write");
     check_io(done > 0, "cannot write: the system took no bytes");
     p += done;
     n -= done;

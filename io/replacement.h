@@ -78,6 +78,11 @@ int descriptor_of(const std::string& path);
 // `descriptor` is not open for writing.
 int open_again(const std::string& path, int descriptor);
 
+// Call it after a write to `path`, which has set errno if it failed. If `good` is false, throws NobodyReads
+// (core/system/terminal.h) if the path leads to standard output and its reader has closed the pipe, else Error (io),
+// which begins with `what`.
+void check_written(bool good, const std::string& path, const std::string& what);
+
 // The system calls of a replacement. Tests substitute others, so that each call fails or ends the process in turn.
 struct SystemCalls {
   int (*open)(const char* path, int flags, mode_t mode);

@@ -107,6 +107,9 @@ int run(EvaluateOptions& o) {
     set_as_trained(o.training, checkpoint_values(file));
     t.model = training::ModelOptions(training::model_description(file));
     t.spec = training::spec_of(file);
+    t.row_length = t.spec.row_length;
+    check(t.row_length <= t.model.context(), "its rows have ", t.row_length, " tokens, its context is ",
+          t.model.context());
   }
   t.dtype = model->parameters().front().dtype();
   if (t.threads > 0) set_num_threads(t.threads);

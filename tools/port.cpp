@@ -146,9 +146,16 @@ ModelOptions in_stored_form(ModelOptions o) {
   return o;
 }
 
-// Stored weights of rms_norm are the weights of a model with RMSNorm by definition.
-ModelOptions as_published(ModelOptions o) {
+bool is_zero(const LazyState& state, const std::string& name) {
+  const std::vector<double> values = state.read(name).to(DType::f64).to_vector<double>();
+  return std::ranges::all_of(values, [](double x) { return x == 0; });
+}
+
+// Stored weights of rms_norm are the weights of a model with RMSNorm by definition. A head's bias of zeros is none: older versions of
+// isonorm import gave one to every head that is not tied.
+ModelOptions as_published(ModelOptions o, const LazyState& state) {
   if (o.stream().form == streams::Form::rms_norm) o.stream() = {.form = streams::Form::uncentred_rms_norm};
+  if (state.outline.find("head.bias") && o.has("head_bias") && is_zero(state, "head.bias")) o.set({"head_bias", false});
   return o;
 }
 
@@ -297,7 +304,7 @@ int run_gguf(const PortPaths& o) {
   if (o.dtype == "f64") throw UsageError("--dtype f64: a GGUF file has f32, f16 or bf16");
   check_outputs({{"OUT", o.out}}, {{"IN", o.in}, {"--like", o.like}});
   const training::OpenModelFile file = training::open_model_file(o.in);
-  const ModelOptions options = as_published(options_in(o.in, file));
+  const ModelOptions options = as_published(options_in(o.in, file), file.state);
   const json tokenizer = o.like.empty() ? own_gguf_tokenizer(o, file, options.number("vocab"))
                                         : hub::gguf_tokenizer(o.like, options.number("vocab"));
   const auto [port, config, model] = fitting(hub::gguf_ports(), "GGUF files", o, o.family, json::object(), options);
@@ -326,7 +333,7 @@ int run_export(const PortPaths& o) {
   check_outputs({}, {{"IN", o.in}, {"--like", o.like}});
   hub::check_new_folder(o.out);
   const training::OpenModelFile file = training::open_model_file(o.in);
-  const ModelOptions options = as_published(options_in(o.in, file));
+  const ModelOptions options = as_published(options_in(o.in, file), file.state);
   json base = json::object();
   std::string family = o.family;
   if (!o.like.empty()) {

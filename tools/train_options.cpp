@@ -5,6 +5,7 @@
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "data/image_sets.h"
+#include "data/pairs.h"
 #include "data/text.h"
 #include "streams/stream.h"
 #include "tokenizers/tokenizer.h"
@@ -60,6 +61,16 @@ void take_row_length(TrainOptions& o, Given& given) {
   if (asked < context) given.erase(at);
 }
 
+// Adds the options that a checkpoint of an older version does not have, with the values that its trainings had: they read a file as a
+// text, but with --token-vocab as ids, whose width followed from their number.
+void add_new_options(Metadata& values, training::Input input) {
+  for (const auto& [name, value] : training::kNewOptions) values.try_emplace(name, value);
+  int64_t tokens = 0;
+  if (const auto at = values.find("token_vocab"); at != values.end()) read_number(at->second, tokens);
+  values.try_emplace("text", input == training::Input::text && tokens == 0 ? "true" : "false");
+  values.try_emplace("ids", tokens == 0 ? "" : name_of(tokens > 1 << 16 ? data::IdWidth::u32 : data::IdWidth::u16));
+}
+
 // Takes the options that the command line does not give from the checkpoint that the training continues. Given options are
 // compared with the checkpoint later (continued()).
 void take_from_checkpoint(TrainOptions& o, Given& given, NewestCheckpoint& newest) {
@@ -73,7 +84,7 @@ void take_from_checkpoint(TrainOptions& o, Given& given, NewestCheckpoint& newes
   check(asked == model.row().name, "was trained with --model ", model.row().name, ", asked for is ", asked);
   o.training.model = model;
   for (const auto& [key, value] : model.description()) values[key] = value;  // sizes that follow from others
-  for (const auto& [name, value] : training::kNewOptions) values.try_emplace(name, value);
+  add_new_options(values, model.row().input);
   set_as_trained(o, values);
   take_row_length(o, given);
 }
@@ -87,6 +98,13 @@ void take_other_classes(training::TrainingOptions& o) {
   if (!std::ranges::all_of(names, known)) classes = names;
 }
 
+// The bytes of the training's data.
+data::Alphabet alphabet_of(const training::TrainingOptions& o, training::Input input) {
+  if (input == training::Input::text) return data::Text(o.data).alphabet();
+  const std::vector<std::string> files = data::Pairs::files(o.data);
+  return data::Pairs(files[0], files[1]).alphabet();
+}
+
 // Takes the model's options that the command line does not give from --init, if that file has them. Options that only choose
 // coordinates for the same function stay the training's. Returns true if the model is that of the file.
 bool take_from_init(TrainOptions& o, Given& given) {
@@ -96,12 +114,12 @@ bool take_from_init(TrainOptions& o, Given& given) {
   const Scope scope(o.init);
   o.training.spec = training::spec_of(file);
   take_other_classes(o.training);
+  training::ModelOptions model(opened.description);
   if (o.extend_alphabet) {
     check(!o.training.spec.alphabet.empty(), "--extend-alphabet: it is not a model of bytes");
     if (o.training.data.empty()) throw UsageError("--extend-alphabet needs --data");
-    o.training.spec.alphabet = o.training.spec.alphabet.with(data::Text(o.training.data).alphabet());
+    o.training.spec.alphabet = o.training.spec.alphabet.with(alphabet_of(o.training, model.row().input));
   }
-  training::ModelOptions model(opened.description);
   model.check_size(opened.state.outline);  // before a model of these options is built
   if (given.emplace("model", model.row().name).first->second != model.row().name) return false;
   if (row_of(model.stream().form).layer_norm_model())
@@ -195,7 +213,7 @@ void add_train_options(GivenTraining& t, const Wanted& wanted) {
           "or what isonorm import wrote; options of the model that are not given are the file's")
       ->type_name("FILE");
   command.add_flag("--extend-alphabet", o.extend_alphabet,
-                   "with --init: bytes of the text that the file lacks become new tokens of the model");
+                   "with --init: bytes of the data that the file lacks become new tokens of the model");
   add_training_options(command, o.training, t.given, wanted);
   training::Fields own;
   fields(o, own);

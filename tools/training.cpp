@@ -375,6 +375,7 @@ void Training::save() {
 training::DataSpec Training::spec() const {
   training::DataSpec spec = source_.options().spec;
   spec.train_on(identity_.at(training::kTrainingData), source_.options().test_share);
+  spec.row_length = source_.options().row_length;
   return spec;
 }
 

@@ -146,7 +146,7 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
                    Metadata asked) {
   const auto before = [&](const std::string& key) {
     const auto at = checkpoint.values.find(key);
-    return at == checkpoint.values.end() ? std::string("nothing") : printable(at->second, 80);
+    return at == checkpoint.values.end() || at->second.empty() ? "nothing" : printable(at->second, 80);
   };
   const auto differs = [&](const std::string& key) {
     return asked.contains(key) && (!checkpoint.values.contains(key) || checkpoint.values.at(key) != asked.at(key));

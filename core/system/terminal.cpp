@@ -91,10 +91,11 @@ size_t line_width(std::FILE* file) {
   return given && read_number(given, width) ? width : 0;
 }
 
+NobodyReads::NobodyReads() : Error(ErrorKind::io, "standard output: nobody reads it any longer", __FILE__, __LINE__) {}
+
 namespace {
 void check_printed(bool good) {
-  if (!good && errno == EPIPE)
-    throw NobodyReads(ErrorKind::io, "standard output: nobody reads it any longer", __FILE__, __LINE__);
+  if (!good && errno == EPIPE) throw NobodyReads();
   check_io(good, "standard output cannot be written: ", std::strerror(errno));
 }
 }  // namespace

@@ -21,7 +21,7 @@ size_t line_width(std::FILE* file);
 
 // The reader of the pipe at standard output has closed it.
 struct NobodyReads : Error {
-  using Error::Error;
+  NobodyReads();
 };
 
 // Writes to standard output. Its buffer is flushed when it is full or flush_output() is called. Both throw NobodyReads,

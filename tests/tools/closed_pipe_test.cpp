@@ -56,6 +56,13 @@ TEST_CASE("a reader that closes the pipe ends every verb with 130 and without a 
       CHECK(code_of(f, line, 0, ignored) == 130);
       CHECK(read(f / "err") == "");
     }
+  for (const char* line :
+       {"train +small --steps 3 --log -", "train +small --steps 3 -q --json -",
+        "tokenize tests/fixtures/tokenizers/gpt2 @text.txt -", "evaluate @model --data @text.txt --json -"}) {
+    INFO(line);
+    CHECK(code_of(f, line, 0) == 130);
+    CHECK_FALSE(contains(read(f / "err"), "pipe"));
+  }
   CHECK(code_of(f, "sample @model abc --length 1000000000 -q", 10) == 130);
   CHECK(read(f / "err") == "");
   CHECK(code_of(f, "sample @model abc --length 3 -q", 1000) == 0);

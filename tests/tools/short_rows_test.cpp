@@ -107,6 +107,32 @@ TEST_CASE("rows: --context below the model's: resuming, extending and the file o
   CHECK(read(f / "equal") == read(f / "none"));
 }
 
+TEST_CASE(
+    "rows: --context below the model's: files of averages and converted files are tested on rows of the same length") {
+  const Folder f;
+  f.succeeds("train +small --context 16 --steps 2 -q --checkpoint @full");
+  f.succeeds(
+      "train --init @full --data @text.txt --batch 4 --context 6 --steps 3 --ema 0.5 --ema-file @ema "
+      "--checkpoint @c --json @train" +
+      kDescent);
+  f.succeeds("convert @c @converted --to layer_norm");
+  const auto loss = [&](const char* file) {
+    f.succeeds(text("evaluate ", file, " --data @text.txt --json @json"));
+    return f.json("json")["loss"].get<double>();
+  };
+  CHECK(loss("@ema") == f.json("train")["values"]["test loss"]);
+  CHECK(std::abs(loss("@converted") - loss("@c")) < 1e-12);  // of rows of 16 it differs in the third digit
+  Metadata metadata;
+  const TensorMap weights = load_safetensors(f / "ema", &metadata);
+  CHECK(metadata.at("row_length") == "6");
+  for (const auto& [word, says] : {std::pair{"17", "ema: its rows have 17 tokens, its context is 16"},
+                                   {"-1", "its entry 'row_length' is '-1', expected a number of tokens"}}) {
+    metadata["row_length"] = word;
+    save_safetensors(f / "ema", weights, metadata);
+    f.refuses("evaluate @ema --data @text.txt", 3, says);
+  }
+}
+
 TEST_CASE("rows: --context below the model's: a published model with rotary positions, and what lr-find takes") {
   const Folder f;
   std::string ids;

@@ -167,8 +167,9 @@ TEST_CASE("train --tokenizer: checkpoint, averages and what is made of them samp
   CHECK(result("evaluate @c" + of_text) == of_ids);
   CHECK(result("evaluate @without --tokenizer " + tokenizer + of_text) == of_ids);
   CHECK(f.succeeds("evaluate @converted" + of_text).code == 0);
-  f.refuses("evaluate @without" + of_text, 3,
-            "is a text, and ids of 704 tokens are expected: isonorm tokenize TOKENIZER docs/training.md IDS makes them");
+  f.refuses(
+      "evaluate @without" + of_text, 3,
+      "is a text, and ids of 704 tokens are expected: isonorm tokenize TOKENIZER docs/training.md IDS makes them");
   f.refuses("evaluate @c --data @ids --text --ids u16", 2, "--ids and --text");
   f.refuses("evaluate @c --text", 2, "needs a text file: --data FILE");
   // A resumed training keeps it, and takes it where there was none.
@@ -297,4 +298,31 @@ TEST_CASE("train: weights of bytes go on with a text of the same ones, and refus
   CHECK(read(f / "again") == read(f / "more"));
   f.refuses("train +small --data @other.txt --extend-alphabet -q", 2, "--extend-alphabet needs --init");
   f.refuses("train --init @model --extend-alphabet -q", 2, "--extend-alphabet needs --data");
+}
+
+TEST_CASE("train --extend-alphabet: bytes of pairs, too, become new tokens behind those that the model has") {
+  const Folder f;
+  const auto write = [&](const std::string& folder, const std::string& source, const std::string& target) {
+    std::filesystem::create_directories(f / folder);
+    write_text(f / folder + "/source.txt", source), write_text(f / folder + "/target.txt", target);
+  };
+  std::string source, target;
+  for (int i = 0; i < 20; ++i) source += text("b", "cde"[i % 3], "\n"), target += text("x", "yz"[i % 2], "\n");
+  write("pairs", source, target);
+  write("more", source + "ab\n", target + "q\n");
+  f.succeeds("train +small --model translator --data @pairs --steps 2 -q --checkpoint @model");
+  const std::string more = "train --model translator --init @model --data @more -q --batch 4 --threads 1 ";
+  f.refuses(more + "--steps 1", 3, "source.txt: line 21 has byte 97, which is none of the 7 bytes");
+  f.succeeds(more + "--extend-alphabet --steps 1 --lr 1e-30 --warmup 0 --checkpoint @c");
+  const Checkpoint before = load_checkpoint(f / "model"), after = load_checkpoint(f / "c");
+  CHECK(after.values.at("characters") == before.values.at("characters") + "6171");
+  int grown = 0;
+  for (const auto& [name, tensor] : before.weights) {
+    INFO(name);
+    const std::vector<float> old = tensor.to_vector<float>(), now = after.weights.at(name).to_vector<float>();
+    REQUIRE(now.size() >= old.size());
+    CHECK(std::equal(old.begin(), old.end(), now.begin()));
+    grown += now.size() > old.size();
+  }
+  CHECK(grown >= 2);  // embedding and head
 }

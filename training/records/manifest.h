@@ -49,7 +49,7 @@ Manifest manifest_of(const TrainingOptions& options);
 // Options that version 0.1.0 did not have at first, with the value that its trainings had. Checkpoints and logs without an
 // entry for such an option mean this value.
 inline constexpr std::pair<const char*, const char*> kNewOptions[] = {
-    {"ema_warmup", "false"}, {"test_share", "0.1"}, {"ids", ""}, {"text", "false"}, {"row_length", "0"}};
+    {"ema_warmup", "false"}, {"test_share", "0.1"}, {"row_length", "0"}};
 
 // Whether an option names a file, whose value is a text even where it reads "true" or "7".
 constexpr bool names_a_file(std::string_view option) {

@@ -50,6 +50,7 @@ Metadata DataSpec::entries() const {
   if (!data.empty()) all.emplace(kTrainingData, data);
   if (test_share) all.emplace(kTestShare, shortest(*test_share));
   if (!earlier_data.empty()) all.emplace(kEarlierData, earlier_data);
+  if (row_length > 0) all.emplace(kRowLength, text(row_length));
   return all;
 }
 
@@ -68,6 +69,9 @@ DataSpec DataSpec::of(const Metadata& metadata) {
       spec.data = value;
     else if (name == kEarlierData)
       spec.earlier_data = value;
+    else if (name == kRowLength)
+      check(read_number(value, spec.row_length) && spec.row_length >= 0, "its entry '", kRowLength, "' is ",
+            Shown{value}, ", expected a number of tokens");
     else
       check(read_number(value, spec.test_share.emplace()) && *spec.test_share >= 0 && *spec.test_share < 1,
             "its entry '", kTestShare, "' is ", Shown{value}, ", expected a number from 0 to below 1");

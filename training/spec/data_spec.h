@@ -20,9 +20,10 @@ struct DataSpec {
   std::string data = {};          // "sha256:..." of the training data, Source::sha256()
   std::optional<double> test_share = {};  // share of these data that no step trained on, TrainingOptions::held_out()
   std::string earlier_data = {};          // `data` of the trainings that the weights come from, separated by spaces
+  int64_t row_length = 0;                 // tokens in a row of the training, TrainingOptions::row_length
 
-  // Sets `data` and `test_share` for a training that begins with this model, or goes on. If it trains on other data, or more of them,
-  // those until now join earlier_data.
+  // Sets `data` and `test_share` for a training that begins with this model or continues it. If its data are others, or if
+  // it holds out more of the same data, the previous `data` joins earlier_data.
   void train_on(const std::string& data, double test_share);
   // The members as metadata of a file; an empty member has no entry.
   Metadata entries() const;
@@ -41,8 +42,9 @@ inline constexpr const char* kTrainingData = "data";
 inline constexpr const char* kTestShare = "test_share";
 inline constexpr const char* kEarlierData = "earlier_data";
 inline constexpr double kOldTestShare = 0.1;  // of trainings whose files do not say it
-inline constexpr const char* kSpecEntries[] = {kAlphabet,     kTokenizer, kClassNames, kPreprocessor,
-                                               kTrainingData, kTestShare, kEarlierData};
+inline constexpr const char* kRowLength = "row_length";
+inline constexpr const char* kSpecEntries[] = {kAlphabet,     kTokenizer, kClassNames,  kPreprocessor,
+                                               kTrainingData, kTestShare, kEarlierData, kRowLength};
 
 // Largest tokenizer.json in bytes. The header of a file has space for it even if every byte is escaped.
 inline constexpr int64_t kMostTokenizer = int64_t{1} << 25;
