@@ -105,7 +105,9 @@ class Watcher {
 };
 
 int run(const ProveOptions& o) {
-  check_output_options(o.output, {data_input(o.proof.training.data), test_data_input(o.proof.training.test_data)});
+  check_output_options(o.output, {data_input(o.proof.training.data),
+                                  test_data_input(o.proof.training.test_data),
+                                  {"--tokenizer", o.proof.training.tokenizer}});
   Watcher watcher(o);
   const ProofResult proof = prove(o.proof, [&](const StepInfo& info) { return watcher(info); });
   watcher.finish(proof);

@@ -87,14 +87,13 @@ Vocabulary numbers(int64_t count) {
 
 Vocabulary vocabulary_of(const SampleOptions& o, int64_t ids) {
   if (o.ids) return numbers(ids);
+  if (!o.tokenizer.empty()) return tokens(o.tokenizer, tokenizers::Tokenizer(o.tokenizer));
   if (!o.data.empty()) return bytes(o.data, training::open_text(o.data, {}, 0).text->alphabet());
   const SafetensorsFile file(o.model);
   const training::DataSpec spec = [&] {
     const Scope scope(o.model);
     return training::spec_of(file);
   }();
-  check_tokenizer(o.tokenizer, spec, o.model);
-  if (!o.tokenizer.empty()) return tokens(o.tokenizer, tokenizers::Tokenizer(o.tokenizer));
   if (!spec.alphabet.empty()) return bytes(o.model, spec.alphabet);
   if (!spec.tokenizer.empty()) return tokens(o.model, held_tokenizer(o.model, spec.tokenizer));
   throw UsageError(text(o.model, " does not say what its ids stand for: --tokenizer, --data or --ids is needed"));

@@ -148,7 +148,7 @@ TEST_CASE("a folder with train.bin or train.txt is refused with the options that
   f.refuses("train +small -q --test-data @nano", 2, "--test-data: " + says);
 }
 
-TEST_CASE("another tokenizer than the one that a model holds is refused") {
+TEST_CASE("evaluate and train --init: another tokenizer than the one that a model holds is refused") {
   const Folder f;
   const std::string tokenizer = "tests/fixtures/tokenizers/gpt2";
   f.succeeds("train +small --steps 1 -q --tokenizer " + tokenizer + " --checkpoint @c");
@@ -161,7 +161,6 @@ TEST_CASE("another tokenizer than the one that a model holds is refused") {
   write_text(f / "other.json", other.dump());
   const std::string says = f / "other.json" + ": it is not the tokenizer that " + f / "c" + " holds";
   f.refuses("evaluate @c --data docs/ops.md --tokenizer @other.json", 3, says);
-  f.refuses("sample @c abc -q --tokenizer @other.json", 3, says);
   const std::string train = "train -q --batch 4 --threads 1 --steps 1 --init @c --data @text.txt --tokenizer ";
   f.refuses(train + "@other.json", 3, f / "other.json" + ": " + f / "c" + " has another tokenizer");
   f.succeeds(train + tokenizer);
