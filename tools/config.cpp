@@ -11,8 +11,8 @@
 #include "core/system/file.h"
 #include "core/system/foreign_name.h"
 #include "core/system/foreign_text.h"
-#include "tools/dash.h"
 #include "tools/ending.h"
+#include "tools/pipes.h"
 #include "tools/suggestion.h"
 
 namespace isonorm::tools {

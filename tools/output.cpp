@@ -16,7 +16,7 @@
 #include "core/system/terminal.h"
 #include "data/data_files.h"
 #include "io/replacement.h"
-#include "tools/dash.h"
+#include "tools/pipes.h"
 #include "tools/ending.h"
 
 namespace isonorm::tools {

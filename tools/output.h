@@ -21,7 +21,7 @@ bool one_file(const std::string& a, const std::string& b);
 
 // Every verb calls it once, before any work, with all files that it writes and reads. The file of ISONORM_PROFILE is one more
 // output. If an output is standard output (/dev/stdout, or a pipe that standard output is, too), all that is printed goes to
-// standard error from then on. Inputs that are pipes are read to their end (keep_pipes() in tools/dash.h). Throws UsageError if
+// standard error from then on. Inputs that are pipes are read to their end (tools/pipes.h). Throws UsageError if
 // an output is an input, another output, a regular file that standard output or error goes to (see Registry), or a binary file
 // for a terminal, or if a path is "-" (see take_dashes()); Error (io) if an output could not be written now.
 void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
