@@ -156,13 +156,13 @@ std::string_view without_mark(std::string_view text) {
 }
 
 Bytes without_mark(const Bytes& file) {
-  char begin[kUtf8Mark.size()];
-  const int64_t mark = std::ssize(kUtf8Mark);
-  if (file.size < mark) return file;
-  file.read(0, begin, mark);
+  constexpr int64_t kLength = std::ssize(kUtf8Mark);
+  char begin[kLength];
+  if (file.size < kLength) return file;
+  file.read(0, begin, kLength);
   if (std::string_view(begin, sizeof begin) != kUtf8Mark) return file;
-  return {file.name, file.size - mark,
-          [file, mark](int64_t offset, void* to, int64_t n) { file.read(offset + mark, to, n); }};
+  return {file.name, file.size - kLength,
+          [file](int64_t offset, void* to, int64_t n) { file.read(offset + kLength, to, n); }};
 }
 
 }  // namespace isonorm::data
