@@ -76,6 +76,7 @@ int run(const TokenizeOptions& o) {
       training::reading_of(open_bytes(o.in), {.token_vocab = o.decode ? tokenizer.vocab() : 0,
                                               .ids = o.ids,
                                               .is_text = o.is_text,
+                                              .only_ids = o.decode,
                                               .command = "",
                                               .reads_ids = "isonorm tokenize --decode"});
   Output out(o.out);

@@ -82,7 +82,7 @@ TextReading reading_of(const Bytes& file, const TextQuestion& q) {
     reading.as = Reading::ids, reading.width = *q.ids;
     return reading;
   }
-  const bool letters = q.token_vocab > 0 && q.token_vocab <= kLettersVocab && !q.has_tokenizer;
+  const bool letters = q.only_ids || (q.token_vocab > 0 && q.token_vocab <= kLettersVocab && !q.has_tokenizer);
   if (!q.is_text && !content.format.empty() && !(content.by_letters && letters)) refuse(content, path, q);
   if (q.is_text || content.text) {
     check(q.has_tokenizer || q.token_vocab == 0, path, ": is a text, and ids of ", q.token_vocab,

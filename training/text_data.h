@@ -32,6 +32,7 @@ struct TextQuestion {
   std::optional<data::IdWidth> ids = {};  // the file holds ids of this width, whatever it looks like
   bool is_text = false;                   // the file is a text, whatever it looks like
   bool has_tokenizer = false;             // that makes ids of a text
+  bool only_ids = false;                  // nothing but ids is read, so ids may look like UTF-16
   // Before options that an error names; "": the verb that speaks has them; nothing: the error names none.
   std::optional<std::string> command = "isonorm train ";
   std::string reads_ids = "isonorm train --token-vocab N";  // what reads ids, for the error if token_vocab is unknown
@@ -40,13 +41,14 @@ struct TextQuestion {
 // Decides by the first MiB of the file (data/text_content.h), unless `ids` or `is_text` says it. A text is tokenized if there is a
 // tokenizer; without one its bytes are the tokens. Ids are u16 if token_vocab is at most 65536, else u32; a file that looks like
 // u32 is u32.
-// Bytes as u16 ids look like UTF-16: they are ids if the vocabulary is so small that no other ids are likely, kLettersVocab.
+// Bytes as u16 ids look like UTF-16 without a byte order mark. They are ids if only_ids, or if the vocabulary is so small
+// that no other ids are likely, kLettersVocab.
 // Throws, naming what helps, if the file is in a format that has to be unpacked, if it is a text without a tokenizer although
 // token_vocab is known, or if it holds ids although token_vocab is unknown.
 TextReading reading_of(const Bytes& file, const TextQuestion& question);
 
-// The ids of a text without its byte order mark, in a temporary file that is gone when the result is. Has the name of `path`. Throws if the tokenizer has ids
-// from `vocab` on, or the ids cannot be written.
+// The ids of a text without its byte order mark, in a temporary file that is gone when the result is. Has the name of
+// `path`. Throws if the tokenizer has ids from `vocab` on, or if the ids cannot be written.
 Bytes tokenized(const std::string& path, tokenizers::Tokenizer& tokenizer, const data::TokenFile& ids);
 
 struct OpenText {
@@ -55,8 +57,8 @@ struct OpenText {
   std::string reading;  // "corpus.txt: a text, 4811 tokens of the model's tokenizer", "train.bin: 4811 token ids, u16"
 };
 
-// A file of TrainingOptions::data or test_data. The byte order mark of a text is left out. `alphabet`: as data::Text takes it, for bytes. `command`: that of TextQuestion. Throws as
-// reading_of(), data::Text and Tokenizer.
+// A file of TrainingOptions::data or test_data. The byte order mark of a text is left out. `alphabet`: as data::Text takes
+// it, for bytes. `command`: see TextQuestion. Throws as reading_of(), data::Text and Tokenizer.
 OpenText open_text(const std::string& path, const TrainingOptions& o, double held_out,
                    const data::Alphabet& alphabet = {}, const std::string& command = "isonorm train ");
 

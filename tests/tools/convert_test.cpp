@@ -125,24 +125,25 @@ TEST_CASE("convert: usage is 2, what cannot be converted 3, files 4, and OUT doe
     const char* words;
     int code;
     const char* says;
-  } wrong[] = {{"@in @out --to batch_norm", 2, "batch_norm"},
-               {"@in @in --to rms_norm", 2, "is the file of IN, which would be lost"},
-               {"@in @text.txt --to rms_norm --data @text.txt", 2, "--data"},
-               {"@in @text.txt --to rms_norm --spec @text.txt --from layer_norm", 2, "--spec"},
-               {"@in @out --to rms_norm --dtype f8", 2, "f8"},
-               {"@in @out --to rms_norm --spec @none", 2, "--from"},
-               {"@in @out --to crms_norm --reference @in", 2, "--reference needs --spec"},
-               {"@in @out --to rms_norm --from rms_norm", 3, "its form is layer_norm"},
-               {"@in @out --to layer_norm", 3, "in: convert: the checkpoint has the form layer_norm already"},
-               {"@in @out --to rms_norm --eps 1e-6", 3, "another eps is another function"},
-               {"@in @out --to rms_norm --data @other_text", 3, "vocabulary"},
-               {"@short @out --to rms_norm", 3, "short"},
-               {"@flipped @out --to rms_norm", 3, "checksum"},
-               {"@plain @out --to rms_norm", 3, "--spec"},
-               {"@model-00001-of-00002.safetensors @out --to rms_norm", 3, "shard 00001 of 00002"},
-               {"@none @out --to rms_norm", 4, "none"},
-               {"@in @no/such/out --to rms_norm", 4, "no/such/out"},
-               {"@in @out --to rms_norm --data @none", 4, "none"}};
+  } wrong[] = {
+      {"@in @out --to batch_norm", 2, "batch_norm"},
+      {"@in @in --to rms_norm", 2, "is the file of IN, which would be lost"},
+      {"@in @text.txt --to rms_norm --data @text.txt", 2, "--data"},
+      {"@in @text.txt --to rms_norm --spec @text.txt --from layer_norm", 2, "--spec"},
+      {"@in @out --to rms_norm --dtype f8", 2, "f8"},
+      {"@in @out --to rms_norm --spec @none", 2, "--from"},
+      {"@in @out --to crms_norm --reference @in", 2, "--reference needs --spec"},
+      {"@in @out --to rms_norm --from rms_norm", 3, "its form is layer_norm"},
+      {"@in @out --to layer_norm", 3, "in: convert: the checkpoint has the form layer_norm already"},
+      {"@in @out --to rms_norm --eps 1e-6", 3, "another eps is another function"},
+      {"@in @out --to rms_norm --data @other_text", 3, "a text of 6 different bytes, and the model has 7 tokens"},
+      {"@short @out --to rms_norm", 3, "short"},
+      {"@flipped @out --to rms_norm", 3, "checksum"},
+      {"@plain @out --to rms_norm", 3, "--spec"},
+      {"@model-00001-of-00002.safetensors @out --to rms_norm", 3, "shard 00001 of 00002"},
+      {"@none @out --to rms_norm", 4, "none"},
+      {"@in @no/such/out --to rms_norm", 4, "no/such/out"},
+      {"@in @out --to rms_norm --data @none", 4, "none"}};
   for (const auto& [words, code, says] : wrong) t.refuses(std::string("convert ") + words, code, says);
   CHECK_FALSE(std::filesystem::exists(t / "out"));
 }

@@ -62,7 +62,7 @@ nlohmann::json identity(const json& manifest) {
   if (!of.contains("options") || !of["options"].is_object()) return of;
   const auto leave_out = [&](const std::string& name, const char* value) {  // an older log does not have it
     const auto at = of["options"].find(name);
-    if (at != of["options"].end() && *at == option_value(name, value)) of["options"].erase(at);
+    if (at != of["options"].end() && *at == nlohmann::json(option_value(name, value))) of["options"].erase(at);
   };
   for (const auto& [name, value] : kNewOptions) leave_out(name, value);
   for (const auto& [name, value] : kNewModelOptions) leave_out(std::string(name), value);
