@@ -117,7 +117,11 @@ OpenText open_text(const std::string& path, const TrainingOptions& o, double hel
                    const std::string& command) {
   const Bytes bytes = open_bytes(path);
   std::optional<tokenizers::Tokenizer> tokenizer;
-  TextQuestion q{o.token_vocab, o.ids, o.is_text, !o.tokenizer.empty() || !o.spec.tokenizer.empty(), command};
+  TextQuestion q{.token_vocab = o.token_vocab,
+                 .ids = o.ids,
+                 .is_text = o.is_text,
+                 .has_tokenizer = !o.tokenizer.empty() || !o.spec.tokenizer.empty(),
+                 .command = command};
   if (q.has_tokenizer) {
     tokenizer.emplace(tokenizer_of(o));
     if (q.token_vocab == 0) q.token_vocab = tokenizer->vocab();
