@@ -52,7 +52,7 @@ struct Models : Folder {
 
 }  // namespace
 
-TEST_CASE("a dash where a file is read: what comes through a pipe is as good as the file") {
+TEST_CASE("a dash instead of an input file: a pipe is as good as the file") {
   const Models f;
   const std::pair<const char*, const char*> lines[] = {
       {"tokenize tests/fixtures/tokenizers/gpt2 IN @out", "text.txt"},
