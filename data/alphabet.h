@@ -1,4 +1,4 @@
-// The bytes that a text may have, each with an id: what the ids of a model of bytes stand for.
+// The bytes that a text may have, each with an id. A model of bytes has one token for each.
 #pragma once
 
 #include <string>

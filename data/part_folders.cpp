@@ -30,7 +30,7 @@ bool ends_with_one_of(const std::string& path, std::span<const std::string_view>
   return std::ranges::count(ends, lower(fs::path(path).extension().string())) > 0;
 }
 
-// What stands directly in a folder: the names of folders, and whether there is a picture.
+// The direct entries of a folder: the names of its folders, and if it holds a picture.
 struct Listing {
   std::set<std::string> folders;
   bool has_pictures = false;

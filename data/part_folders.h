@@ -9,7 +9,7 @@ namespace isonorm::data {
 
 // .ipynb_checkpoints, ._1.png, __MACOSX: copies that other programs leave behind.
 bool is_hidden(const std::filesystem::path& path);
-// True if the name ends as that of a picture that is read, and of one that is not (.bmp, .gif, .webp, ...).
+// True if the file's extension belongs to a format that is read; and to one that is not (.bmp, .gif, .webp, ...).
 bool is_read_picture(const std::string& path);
 bool is_other_picture(const std::string& path);
 

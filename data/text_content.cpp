@@ -54,7 +54,7 @@ constexpr Format kIntegers = {
 constexpr const char* kJsonLines =
     "python3 -c 'import json, sys; [print(json.loads(line)[\"text\"]) for line in sys.stdin]' < FILE > TEXT";
 
-// Which makes a text of a table, whose first line tells what stands between its columns.
+// The command that makes a text of a table. The table's first line shows the separator of the columns.
 std::string table_command(std::string_view all) {
   const std::string_view line = all.substr(0, all.find('\n'));
   const char* separator = ",";

@@ -1,4 +1,4 @@
-// What the bytes of a file say: a text, token ids, or something that has to be made a text first.
+// Tells from the bytes of a file if it is a text, token ids, or a format that has to be converted to a text first.
 #pragma once
 
 #include <cstdint>

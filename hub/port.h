@@ -71,7 +71,7 @@ std::vector<PortOption> port_options(const Port& port, const Config& config);
 // no place in our model.
 LazyState imported(const Port& port, const Folder& folder, const Metadata& options);
 
-// Our tensors as those of a folder. Throws if a tensor is missing or has no place in a model of that family.
+// Converts our tensors to the tensors of a folder. Throws if a tensor is missing or has no place in a model of that family.
 LazyState exported(const Port& port, const LazyState& ours, const Metadata& options);
 
 // `base` with what the options say; keys that say it already stay as they are. Throws where a value has no counterpart.

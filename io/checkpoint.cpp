@@ -176,6 +176,13 @@ std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path
   return load_newest_checkpoint(path);
 }
 
+Metadata checkpoint_values(const SafetensorsFile& file) {
+  Metadata values;
+  for (const auto& [key, value] : file.metadata())
+    if (key.starts_with(kCheckpointValue)) values.emplace(key.substr(kCheckpointValue.size()), value);
+  return values;
+}
+
 bool is_checkpoint(const Metadata& metadata) { return metadata.contains(kVersionKey); }
 
 std::string exact(double value) { return number_text(value, std::chars_format::hex); }

@@ -57,6 +57,8 @@ std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path
 
 // True if the metadata of a safetensors file mark it as a checkpoint.
 bool is_checkpoint(const Metadata& metadata);
+// The values in a checkpoint's metadata, without the prefix kCheckpointValue. Empty if the file is no checkpoint.
+Metadata checkpoint_values(const SafetensorsFile& file);
 
 // A number as text that reads back with the same bits: hexadecimal ("1.8p+1").
 std::string exact(double number);

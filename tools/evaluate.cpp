@@ -39,7 +39,8 @@ void check_options(const EvaluateOptions& o) {
   if (!o.test_data.empty() && !o.data.empty()) throw UsageError("--test-data and --data: one is tested on");
 }
 
-// What is said if the model was trained on the data that it is tested on, which have this checksum; tested: the share that the test takes.
+// The words to print if the model was trained on its test data; else empty. checksum: of the test data; tested: the share
+// of them that the test takes.
 std::string trained_on(const training::DataSpec& spec, const std::string& checksum, double tested) {
   const double held = spec.data == checksum ? spec.test_share.value_or(training::kOldTestShare) : 1;
   if (held == 0) return ", but the model was trained on all of the file";
@@ -50,8 +51,8 @@ std::string trained_on(const training::DataSpec& spec, const std::string& checks
   return "";
 }
 
-// Sets the data that the model is tested on. Returns what they are of the file: a file that the model was not trained on is test data as
-// a whole, of the file of its training the share that no step trained on.
+// Sets the test data: the whole of a file that the model was not trained on, or the share of the training's file that no
+// step trained on. Returns the words that say which.
 std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
   t.data = o.data, t.test_data = o.test_data;
   t.test_share = o.test_share.value_or(t.spec.test_share.value_or(training::kOldTestShare));
@@ -81,8 +82,7 @@ std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
   return share + (but.empty() ? ", which the model was not trained on" : but);
 }
 
-// Without data a model of images is tested on Fashion-MNIST, if it has its classes, and one of pairs on generated ones, if it was trained on
-// such.
+// Throws if there are no data and the default does not fit: Fashion-MNIST for images, generated pairs for a translator.
 void check_default_data(const EvaluateOptions& o, const training::TrainingOptions& t) {
   if (!o.data.empty() || !o.test_data.empty()) return;
   if (t.model.row().input == training::Input::pairs && !t.spec.alphabet.empty())

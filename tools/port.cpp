@@ -63,7 +63,7 @@ TensorMap outline_of(const ModelOptions& options) {
   return all;
 }
 
-// Throws if the tensors are not those of the model, all of them.
+// Throws if a tensor of the model is missing, has another shape, or is not the model's.
 void check_tensors(const ModelOptions& options, const TensorMap& outline) {
   options.check_size(outline);
   const TensorMap expected = outline_of(options);
@@ -205,11 +205,11 @@ LazyState as_wider(const LazyState& ours, const ModelOptions& wide) {
 struct Fitting {
   const hub::Port& port;
   json config;         // config.json
-  ModelOptions model;  // what it says; contains_ours() for every option in which it differs from the model
+  ModelOptions model;  // the options in config.json; if one differs from ours, contains_ours() holds for it
 };
 
-// The first of the ports that has this model as it is, or else one that contains it; of the family if that is not empty. `base` is
-// kept as config.json if it says the same. Throws if no port has the model, and names the option in which each differs.
+// Finds the first port that has exactly this model, or else the first that contains it. A `family` limits the search. Keeps
+// `base` as config.json if it describes the same model. Throws if no port fits, and names an option in which each differs.
 Fitting fitting(std::span<const hub::Port> ports, const char* of, const PortPaths& o, const std::string& family,
                 const json& base, const ModelOptions& options) {
   const Metadata ours = options.description();

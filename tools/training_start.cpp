@@ -69,7 +69,7 @@ Tensor with_rows(const Tensor& x, const std::vector<int64_t>& from) {
   return cat(rows);
 }
 
-// The tensors that have a row for each of `before` tokens where those of `model` have one for each of `now`, with new rows behind.
+// Appends rows to the tensors with `before` rows whose counterparts in `model` have `now` rows: one row for each token.
 void add_rows(TensorMap& state, const TensorMap& model, int64_t before, int64_t now) {
   std::vector<int64_t> from(static_cast<size_t>(now), -1);
   std::iota(from.begin(), from.begin() + before, 0);
@@ -99,13 +99,6 @@ void match_classes(TensorMap& state, const std::vector<std::string>& before, con
 }
 
 }  // namespace
-
-Metadata checkpoint_values(const SafetensorsFile& file) {
-  Metadata values;
-  for (const auto& [key, value] : file.metadata())
-    if (key.starts_with(kCheckpointValue)) values.emplace(key.substr(kCheckpointValue.size()), value);
-  return values;
-}
 
 training::Manifest manifest_of(const TrainOptions& o, const training::Source& source) {
   training::Manifest m = manifest_of(source.options());

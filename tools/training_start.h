@@ -16,8 +16,6 @@ inline constexpr const char* kTests = "tests";
 // All options of a training, and its data.
 training::Manifest manifest_of(const TrainOptions& options, const training::Source& source);
 
-// What a checkpoint says of its training, by name; nothing where the file is none.
-Metadata checkpoint_values(const SafetensorsFile& file);
 // What a checkpoint says of its training: the options without those that change nothing (names of files, threads), those
 // of its model as training::describe() writes them; checksums of the data and of the weights of `init`.
 Metadata identity(const TrainOptions& options, const training::Source& source);
@@ -32,12 +30,12 @@ Metadata kept(const TrainOptions& options);
 Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_t step, const TrainOptions& options,
                    Metadata asked);
 
-// The weights in the file for a model whose parameters are raw, in `dtype`. Those of a described file are converted
-// where it stores them in a form's coordinates; names and shapes are left to load_state_dict(). Throws naming the
-// option in which the described model is another one than `model`.
+// Reads the weights of --init for a model with raw parameters, in `dtype`. If a described file stores them in a form's
+// coordinates, they are converted. load_state_dict() checks names and shapes later. Throws if the described model differs
+// from `model`, and names the option.
 //
-// spec: of the training. With `more_tokens` the model may have more tokens than the file. If both have class names, the rows of the
-// head are those of the same names. Rows that the file lacks, of a token or of a class, are the mean of those that it has.
+// spec: the training's. With `more_tokens` the model may have more tokens than the file. If both have class names, rows of
+// the head are matched by name. A token or class that the file lacks begins with the mean of the file's rows.
 TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype, const training::DataSpec& spec,
                           bool more_tokens);
 

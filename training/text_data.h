@@ -26,7 +26,7 @@ struct TextReading {
 // The most tokens of a model whose tokens may be bytes and a few more (ByT5 has 384).
 inline constexpr int64_t kLettersVocab = 384;
 
-// What is known before a file is read.
+// The caller's knowledge before it reads a file.
 struct TextQuestion {
   int64_t token_vocab = 0;                // tokens of the model; 0: unknown
   std::optional<data::IdWidth> ids = {};  // the file holds ids of this width, whatever it looks like

@@ -22,7 +22,7 @@ TEST_CASE("train --ema: whoever reads the checkpoint as a model is told that it 
     CHECK_THAT(err("@averages"), !Contains("averages that"));
     CHECK_THAT(err("@plain"), !Contains("averages that"));
   }
-  // What train printed last is the loss of the averages, and another one than that of the weights.
+  // train prints the loss of the averages last. The loss of the weights is another number.
   const auto line_of = [&](const char* file) {
     const std::string out = f.succeeds(text("evaluate ", file, " --data @text.txt")).out;
     const size_t begin = out.find("held-out loss ");  // after how the data were read

@@ -117,7 +117,7 @@ TEST_CASE("a dash where a file is written: standard output gets the bytes of the
   CHECK_FALSE(fs::exists("-"));
 }
 
-TEST_CASE("a dash stands for the open file: what was in it and what comes later stays") {
+TEST_CASE("a dash stands for the open file: earlier and later output stays in it") {
   const Models f;
   const std::string both = f / "both";
   const std::string run = " evaluate " + f / "c" + " --data " + f / "text.txt" + " --json - 2> " + f / "err";

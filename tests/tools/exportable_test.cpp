@@ -1,4 +1,4 @@
-// What `isonorm train` makes can be exported, or stands with its reason in a table of docs/training.md, whose rows are run here.
+// Models that `isonorm train` makes can be exported, or a table of docs/training.md gives the reason. Runs its rows.
 #include "autograd/grad_mode.h"
 #include "tests/support/read_text.h"
 #include "tests/support/same_bytes.h"

@@ -33,7 +33,7 @@ std::map<int, double> tests_of(const Folder& f, const std::string& log) {
 
 }  // namespace
 
-TEST_CASE("train --epochs: the steps that show as many tokens as there are; not beside --steps") {
+TEST_CASE("train --epochs: a number of passes over the tokens; not beside --steps") {
   const Folder f;  // 800 bytes, of which 720 are shown: 22.5 batches of 4 rows of 8
   f.succeeds(kTrain + "--epochs 1.5 -q --checkpoint @c");
   CHECK(load_checkpoint(f / "c").values.at("steps") == "34");

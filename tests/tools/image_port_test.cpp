@@ -46,7 +46,7 @@ TEST_CASE("import, export: class names and preprocessor of a Vision Transformer"
   CHECK(pixels["size"] == nlohmann::json{{"height", 8}, {"width", 8}});
   f.succeeds("import @back @again");
   CHECK(read(f / "again") == read(f / "m"));
-  // Those of the model, not those of the folder --like.
+  // The names and the preprocessor are the model's, not the ones in the folder of --like.
   f.succeeds("import " + vit(f, kNames, google({{"height", 8}, {"width", 8}})) + " @m");
   f.succeeds("export @m @like --like " +
              vit(f, {{"0", "a"}, {"1", "b"}, {"2", "c"}, {"3", "d"}, {"4", "e"}}, google(9)));

@@ -1,9 +1,8 @@
-// How long a training is: warm-up, epochs, and what the line before the first step says of them.
+// The length of a training: warm-up, epochs, and the line before the first step that states them.
 #include <numbers>
 
 #include "io/checkpoint.h"
-#include "tests/support/gzip.h"
-#include "tests/tools/small_run.h"
+#include "tests/tools/small_images.h"
 
 using namespace isonorm;
 
@@ -28,21 +27,6 @@ double rate(double peak, int warmup, int steps, int t) {
 void check_rates(const std::map<int, double>& rates, int first, int warmup, int steps) {
   REQUIRE(std::ssize(rates) == steps - first + 1);
   for (const auto& [step, lr] : rates) CHECK(lr == Approx(rate(0.01, warmup, steps, step - 1)).epsilon(1e-13));
-}
-
-// The four files of Fashion-MNIST, with so many images to train on, and ten to test on.
-void write_images(const Folder& f, int train) {
-  std::filesystem::create_directory(f / "images");
-  for (const auto& [name, n] : {std::pair{"images/train", train}, {"images/t10k", 10}}) {
-    std::vector<uint8_t> images = {0, 0, 8, 3, 0, 0, 0, static_cast<uint8_t>(n), 0, 0, 0, 28, 0, 0, 0, 28};
-    std::vector<uint8_t> labels = {0, 0, 8, 1, 0, 0, 0, static_cast<uint8_t>(n)};
-    for (int i = 0; i < n; ++i) {
-      labels.push_back(static_cast<uint8_t>(i % 10));
-      for (int p = 0; p < 28 * 28; ++p) images.push_back(static_cast<uint8_t>(p * (i % 10 + 1) + i));
-    }
-    write_bytes(f / (name + std::string("-images-idx3-ubyte.gz")), gzip(images));
-    write_bytes(f / (name + std::string("-labels-idx1-ubyte.gz")), gzip(labels));
-  }
 }
 
 }  // namespace

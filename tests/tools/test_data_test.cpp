@@ -1,4 +1,4 @@
-// What a test is made of: --test-data, --test-share, and all of a file that the model was not trained on.
+// The data of a test pass: --test-data, --test-share, and the whole of a file that the model was not trained on.
 #include <cmath>
 
 #include "autograd/grad_mode.h"
@@ -104,7 +104,7 @@ TEST_CASE("evaluate: a text above the limit of train's own test passes, which sa
   CHECK_THAT(trained.out, Contains(" of 131072 tokens)"));
   f.succeeds("evaluate @l --data @long --json @json");
   CHECK(f.json("json")["predictions"] == (words.size() / 10 - 1) / 64 * 64);
-  // Of a file of its own the test pass takes as much; it says nothing where it takes all.
+  // --test-data has the same limit. Nothing is said if the test pass takes the whole file.
   CHECK_THAT(f.succeeds("train +small --steps 1 --data @text.txt --test-data @long" + small + " --batch 4").err,
              Contains(text("a test pass predicts 131072 of ", words.size(), " held-out tokens\n")));
   CHECK_THAT(f.succeeds("train +small --steps 1 --test-data @text.txt").err, !Contains("a test pass predicts"));
@@ -125,7 +125,7 @@ TEST_CASE("train --test-data: all of --data is trained on, and the file is the t
   const std::string warns = "train: the model is trained on the data that it is tested on\n";
   CHECK_THAT(f.succeeds("train +small --steps 1 --data @train --test-data @train").err, Contains(warns));
   CHECK_THAT(f.succeeds("train +small --steps 1 --data @train --test-data @val").err, !Contains(warns));
-  // No step trains on less because of it: the weights are those of a training without tests.
+  // --test-data takes nothing from the training: the weights equal the weights of a training without tests.
   f.succeeds(train + "--test-share 0 --checkpoint @none");
   f.succeeds(train + "--checkpoint @tenth");
   const auto head = [&](const char* file) {
@@ -216,7 +216,7 @@ TEST_CASE("pairs: test data have the bytes of the training, and errors name file
   CHECK_THAT(f.succeeds("evaluate @c --test-data @pairs").out,
              Contains("pairs: 20 pairs; all of it, but the model was trained on all of the file\n"));
   f.refuses("evaluate @c", 2, "--data is needed: the model was trained on a folder of pairs");
-  // As many other bytes were the model's, in silence.
+  // A text with as many other bytes must not be read with the model's ids.
   write("other", "fg\nhi\n", "jk\nlm\n");
   f.refuses("evaluate @c --data @other", 3, "source.txt: line 1 has byte 102, which is none of the 8 bytes");
   write("val", "ab\n", "xQ\n");

@@ -268,7 +268,7 @@ TEST_CASE("train: weights of bytes go on with a text of the same ones, and refus
   f.refuses("train +small --data @other.txt --init @model --steps 2 -q", 3,
             "is none of the 7 bytes that the weights were trained on");
 
-  // With --extend-alphabet the other byte gets rows; what was there stays where it was.
+  // With --extend-alphabet the other byte gets new rows. The old rows keep their places.
   const std::string more = "train +small --data @other.txt --init @model --extend-alphabet -q ";
   f.succeeds(more + "--steps 1 --lr 1e-30 --warmup 0 --checkpoint @more");
   const Checkpoint before = load_checkpoint(f / "model"), after = load_checkpoint(f / "more");

@@ -29,7 +29,7 @@ TEST_CASE("preprocessor: square pictures become AutoImageProcessor's numbers, wi
     CAPTURE(name);
     const Tensor image = fixtures.at(name + ".image"), pixels = fixtures.at(name + ".pixels");
     const int64_t side = pixels.size(0);
-    // As it is, and as our files hold it.
+    // The configuration as it was written, and after our own text() of it.
     const Preprocessor read = Preprocessor::read(config, side, 3);
     for (const Preprocessor& p : {read, Preprocessor::read(read.text(side, 3), side, 3)}) {
       data::LabelledImages set{data::square_of(image, side, p.fit), from_vector(std::vector<int64_t>{0}, {1})};

@@ -51,7 +51,7 @@ Manifest manifest_of(const TrainingOptions& options);
 inline constexpr std::pair<const char*, const char*> kNewOptions[] = {
     {"ema_warmup", "false"}, {"test_share", "0.1"}, {"row_length", "0"}};
 
-// Whether an option names a file, whose value is a text even where it reads "true" or "7".
+// True if the option's value is a file name: a string, even if it reads "true" or "7".
 constexpr bool names_a_file(std::string_view option) {
   return option == "data" || option == "test_data" || option == "tokenizer" || option == "init";
 }

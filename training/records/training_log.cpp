@@ -52,8 +52,8 @@ json values_of(const Evaluation& e, Input input) {
           {"predictions", e.predictions}};
 }
 
-// Of a manifest what two parts of one training have in common, wherever its data and first weights lie, sorted by name. Of what
-// is none, null.
+// The entries of a manifest that all parts of one training share, sorted by name: without file names and without what may
+// change on resume. Null if `manifest` is no object.
 nlohmann::json identity(const json& manifest) {
   if (!manifest.is_object()) return {};
   nlohmann::json of = nlohmann::json::object();

@@ -24,13 +24,9 @@ std::vector<std::string> read_classes(const std::string& words) {
   return classes;
 }
 
-// The metadata, of a checkpoint without its prefix.
+// The metadata of a file; of a checkpoint its values, without their prefix.
 Metadata values_of(const SafetensorsFile& file) {
-  if (!is_checkpoint(file.metadata())) return file.metadata();
-  Metadata values;
-  for (const auto& [key, value] : file.metadata())
-    if (key.starts_with(kCheckpointValue)) values.emplace(key.substr(kCheckpointValue.size()), value);
-  return values;
+  return is_checkpoint(file.metadata()) ? checkpoint_values(file) : file.metadata();
 }
 
 }  // namespace

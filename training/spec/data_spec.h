@@ -1,4 +1,5 @@
-// DataSpec: what the inputs and outputs of a model stand for. A file holds it as text beside the weights.
+// DataSpec: the meaning of a model's inputs and outputs, and the data it was trained on. A file holds it as text beside
+// the weights.
 #pragma once
 
 #include <optional>

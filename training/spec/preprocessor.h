@@ -24,7 +24,8 @@ struct Preprocessor {
   static Preprocessor read(std::string_view text, int64_t side, int64_t channels);
 };
 
-// That of a model's spec; the default if the spec has none. side, channels: of the model's images.
+// Reads the preprocessor in a model's spec. Returns the default if the spec has none. side, channels: the shape of the
+// model's images.
 Preprocessor preprocessor_of(const DataSpec& spec, int64_t side, int64_t channels);
 
 }  // namespace isonorm::training
