@@ -7,13 +7,13 @@ set(units
     "core core/memory core/system core/kernels core/cpu"
     "autograd autograd/ops autograd/fused"
     "nn nn/decoding nn/recurrent nn/residual"
-    "optim streams distributed parallel"
-    "io data tokenizers"
-    "hub onnx"
+    "optim streams distributed distributed/parallel"
+    "io io/data io/tokenizers"
+    "exchange/hub exchange/onnx"
     "reports training training/models training/options training/records training/run training/spec training/steps"
-    "equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/probes"
+    "equivalence/coordinates equivalence/lockstep equivalence/grid"
     "equivalence/convert equivalence/verify equivalence/reference"
-    "equivalence/explain equivalence/causes equivalence/compare equivalence/text equivalence/certificate")
+    "equivalence/explain equivalence/causes equivalence/compare equivalence/text")
 set(sources)
 set(kernel_sources)
 foreach(unit IN LISTS units)
@@ -32,12 +32,12 @@ foreach(unit IN LISTS units)
 endforeach()
 
 # isonorm_torch.py as a string: `isonorm convert` writes it to the converted folder.
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS hub/isonorm_torch.py)
-file(READ hub/isonorm_torch.py loader)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS exchange/hub/isonorm_torch.py)
+file(READ exchange/hub/isonorm_torch.py loader)
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/isonorm_torch.cpp @ONLY CONTENT
      "namespace isonorm::hub {\nextern const char* const kIsonormTorch;\nconst char* const kIsonormTorch = R\"py(@loader@)py\";\n}\n")
 list(APPEND sources ${PROJECT_BINARY_DIR}/isonorm_torch.cpp)
-set_property(SOURCE tokenizers/pattern.cpp APPEND PROPERTY COMPILE_DEFINITIONS PCRE2_CODE_UNIT_WIDTH=8)  # texts are UTF-8
+set_property(SOURCE io/tokenizers/pattern.cpp APPEND PROPERTY COMPILE_DEFINITIONS PCRE2_CODE_UNIT_WIDTH=8)  # texts are UTF-8
 
 # core/cpu/bf16 is compiled once, for AVX-512 with bf16 products; the other kernels would be the same as for AVX-512.
 file(GLOB bf16_sources CONFIGURE_DEPENDS core/cpu/bf16/*.cpp)
@@ -81,7 +81,7 @@ endif()
 # Files that compute are compiled with -O3. Their callers spend their time in these files, so -O3 would only make them
 # slower to compile: they get -O1.
 set(fast ${sources})
-list(FILTER fast INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(core/.*|distributed/group.cpp|io/(number_format|sha256).cpp|tokenizers/.*|equivalence/convert/(canonical|sum_rounding).cpp|equivalence/verify/compare_rows.cpp|equivalence/causes/moved_results.cpp|equivalence/coordinates/(pairs|power).cpp)")
+list(FILTER fast INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(core/.*|distributed/group.cpp|io/(number_format|sha256).cpp|io/tokenizers/.*|equivalence/convert/(canonical|sum_rounding).cpp|equivalence/verify/compare_rows.cpp|equivalence/causes/moved_results.cpp|equivalence/coordinates/(pairs|power).cpp)")
 list(REMOVE_ITEM sources ${fast})
 add_library(isonorm_fast OBJECT ${fast})
 target_compile_options(isonorm_fast PRIVATE $<${ISONORM_OPTIMISED}:-O3>)
@@ -113,7 +113,7 @@ endif()
 
 # The public headers as users see them: see public_headers.cmake.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} core/*.h autograd/*.h nn/*.h optim/*.h streams/*.h
-     io/*.h data/*.h tokenizers/*.h reports/*.h distributed/*.h parallel/*.h training/*.h equivalence/*.h gpu/device.h gpu/steps/captured.h)
+     io/*.h reports/*.h distributed/*.h training/*.h equivalence/*.h gpu/device.h gpu/steps/captured.h)
 list(FILTER headers EXCLUDE REGEX "^core/cpu/")
 foreach(header IN LISTS headers)  # headers with "// Internal: " are included by sources only
   file(STRINGS ${header} first_line LIMIT_COUNT 1)

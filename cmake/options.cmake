@@ -98,8 +98,7 @@ target_compile_options(isonorm_flags INTERFACE
 
 # Headers that most files of the library, the program and the tests include.
 set(ISONORM_PRECOMPILED <algorithm> <cmath> <functional> <map> <memory> <optional> <sstream> <string> <variant> <vector>)
-foreach(header autograd/grad_mode autograd/ops/pointwise autograd/ops/reduce autograd/ops/shape core/printed core/tensor nn/module
-               streams/parametrize streams/stream)
+foreach(header autograd/grad_mode autograd/ops/pointwise autograd/ops/reduce autograd/ops/shape core/printed core/tensor nn/module)
   list(APPEND ISONORM_PRECOMPILED ${PROJECT_SOURCE_DIR}/${header}.h)
 endforeach()
 

@@ -12,7 +12,7 @@
 namespace isonorm::io {
 namespace {
 
-// Removes a folder and the files in it. Unfinished folders hold no folders (hub/write_folder.cpp).
+// Removes a folder and the files in it. Unfinished folders hold no folders (exchange/hub/write_folder.cpp).
 void remove_folder(const char* path) noexcept {
   const int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return;

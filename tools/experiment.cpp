@@ -6,7 +6,7 @@
 #include "core/system/foreign_text.h"
 #include "core/system/stopwatch.h"
 #include "core/system/terminal.h"
-#include "papers/experiment.h"
+#include "lab/papers/experiment.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"

@@ -6,7 +6,7 @@
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "core/system/shell_word.h"
-#include "data/image_sets.h"
+#include "io/data/image_sets.h"
 #include "gpu/device.h"
 #include "tools/ending.h"
 #include "training/data_kind.h"

@@ -10,7 +10,7 @@
 #include "core/system/terminal.h"
 #include "core/system/warning.h"
 #include "equivalence/convert/checkpoint_facts.h"
-#include "hub/family.h"
+#include "exchange/hub/family.h"
 #include "io/checkpoint.h"
 #include "streams/stream.h"
 #include "tools/ending.h"

@@ -11,7 +11,7 @@
 #include "io/safetensors.h"
 #include "streams/placement.h"
 #include "streams/stream.h"
-#include "tokenizers/tokenizer.h"
+#include "io/tokenizers/tokenizer.h"
 #include "training/spec/data_spec.h"
 
 namespace isonorm::tools {

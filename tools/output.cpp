@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "core/system/profile.h"
 #include "core/system/terminal.h"
-#include "data/data_files.h"
+#include "io/data/data_files.h"
 #include "io/replacement.h"
 #include "tools/pipes.h"
 #include "tools/ending.h"

@@ -6,7 +6,7 @@
 #include "core/printed.h"
 #include "core/system/moving_rate.h"
 #include "core/system/terminal.h"
-#include "equivalence/certificate/certificate_text.h"
+#include "lab/certificate/certificate_text.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/text/proof_text.h"
 #include "io/line_log.h"

@@ -4,9 +4,9 @@
 
 #include "core/error.h"
 #include "core/system/name_pattern.h"
-#include "hub/folder.h"
+#include "exchange/hub/folder.h"
 #include "io/replacement.h"
-#include "tokenizers/tokenizer.h"
+#include "io/tokenizers/tokenizer.h"
 #include "tools/ending.h"
 
 namespace isonorm::tools {

@@ -12,7 +12,7 @@
 #include "gpu/device.h"
 #include "io/name_lock.h"
 #include "streams/stream.h"
-#include "tokenizers/tokenizer.h"
+#include "io/tokenizers/tokenizer.h"
 #include "tools/config.h"
 #include "tools/help.h"
 #include "tools/training.h"

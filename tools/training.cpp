@@ -10,7 +10,7 @@
 #include "core/system/cores.h"
 #include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
-#include "data/class_names.h"
+#include "io/data/class_names.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "io/replacement.h"
 #include "nn/residual/gpas.h"

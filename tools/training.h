@@ -12,7 +12,7 @@
 #include "optim/ema.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
-#include "parallel/sharded_parameters.h"
+#include "distributed/parallel/sharded_parameters.h"
 #include "tools/output.h"
 #include "tools/train_options.h"
 #include "training/records/run_logs.h"

@@ -11,7 +11,7 @@
 #include "core/printed.h"
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
-#include "data/class_names.h"
+#include "io/data/class_names.h"
 #include "equivalence/verify/verify.h"
 #include "io/sha256.h"
 #include "nn/skip_init.h"

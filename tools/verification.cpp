@@ -6,7 +6,7 @@
 
 #include "core/system/terminal.h"
 #include "equivalence/convert/convertible.h"
-#include "hub/family.h"
+#include "exchange/hub/family.h"
 #include "io/json_text.h"
 #include "streams/stream.h"
 #include "tools/ending.h"

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "core/system/file.h"
-#include "data/image_sets.h"
-#include "data/pairs.h"
+#include "io/data/image_sets.h"
+#include "io/data/pairs.h"
 
 namespace isonorm::training {
 

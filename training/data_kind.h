@@ -8,7 +8,7 @@
 
 namespace isonorm::training {
 
-// images: a folder that holds a set of images, or the name of a published set (data/image_sets.h). pairs: a folder with source.txt
+// images: a folder that holds a set of images, or the name of a published set (io/data/image_sets.h). pairs: a folder with source.txt
 // and target.txt. text: anything else that is not a folder. Nothing if `data` is empty, if nothing is there, or if the folder
 // holds none of these. Throws as data::image_folder().
 std::optional<Input> kind_of_data(const std::string& data);

@@ -16,7 +16,7 @@
 namespace isonorm::training {
 
 // images: floating [n, side, side, channels], a class each. text: ids (i64) [n, context], the next id at each.
-// pairs: ids [n, 2 context], a source and behind it a target (data/pairs.h), the next id at each of the target.
+// pairs: ids [n, 2 context], a source and behind it a target (io/data/pairs.h), the next id at each of the target.
 enum class Input { images, text, pairs };
 constexpr const char* name_of(Input i) { return i == Input::images ? "images" : "tokens"; }  // of predictions
 

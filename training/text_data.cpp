@@ -7,7 +7,7 @@
 
 #include "core/system/mapped_file.h"
 #include "core/system/shell_word.h"
-#include "tokenizers/tokenizer.h"
+#include "io/tokenizers/tokenizer.h"
 
 namespace isonorm::training {
 namespace {

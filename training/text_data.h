@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "data/text.h"
-#include "data/text_content.h"
+#include "io/data/text.h"
+#include "io/data/text_content.h"
 #include "training/training_options.h"
 
 namespace isonorm::tokenizers {
@@ -38,7 +38,7 @@ struct TextQuestion {
   std::string reads_ids = "isonorm train --token-vocab N";  // what reads ids, for the error if token_vocab is unknown
 };
 
-// Decides by the first MiB of the file (data/text_content.h), unless `ids` or `is_text` says it. A text is tokenized if there is a
+// Decides by the first MiB of the file (io/data/text_content.h), unless `ids` or `is_text` says it. A text is tokenized if there is a
 // tokenizer; without one its bytes are the tokens. Ids are u16 if token_vocab is at most 65536, else u32; a file that looks like
 // u32 is u32.
 // Bytes as u16 ids look like UTF-16 without a byte order mark. They are ids if only_ids, or if the vocabulary is so small

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/dtype.h"
-#include "data/pairs.h"
-#include "data/text_content.h"
+#include "io/data/pairs.h"
+#include "io/data/text_content.h"
 #include "optim/schedule.h"
 #include "training/spec/data_spec.h"
 #include "training/model_options.h"
@@ -30,7 +30,7 @@ struct Warmup {
 
 struct TrainingOptions {
   ModelOptions model = {};
-  std::string data;  // images: a folder or the name of a set (data/image_sets.h); gpt: a text file, empty: see
+  std::string data;  // images: a folder or the name of a set (io/data/image_sets.h); gpt: a text file, empty: see
                      // `letters`; translator: folder of source.txt and target.txt, empty: see `task`
   std::string test_data = {};  // examples for test passes, in a file or folder like `data`; empty: a share of `data`
   double test_share = 0.1;     // without test_data: the share at the end of a text or of pairs that no step trains on
@@ -53,9 +53,9 @@ struct TrainingOptions {
   double clip = 1;                               // largest global norm of the gradient; 0: no clipping
   double clip_gates = 0;             // largest norm of the gradients of gpas' gates, before `clip`; 0: no limit
   double clip_value = 0;             // largest entry of the gradient; 0: no clipping
-  int random_crop = 0;               // images: largest shift in pixels (data/augment.h)
+  int random_crop = 0;               // images: largest shift in pixels (io/data/augment.h)
   bool random_flip = false;          // images: mirrors half of them
-  double mixup = 0;                  // images: alpha of the mixing of two of them (data/augment.h); 0: none
+  double mixup = 0;                  // images: alpha of the mixing of two of them (io/data/augment.h); 0: none
   double label_smoothing = 0;        // share of a target's weight in the training loss that all classes have alike
   double loss_l2 = 0;                // L2 as a term of the loss: its gradient is clipped with the rest
   bool decay_matrices_only = false;  // vectors (biases, gains, layer scales, a class token) are not decayed

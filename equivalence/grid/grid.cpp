@@ -9,7 +9,7 @@
 #include "core/random.h"
 #include "core/system/parallel.h"
 #include "core/system/stopwatch.h"
-#include "data/fashion_mnist.h"
+#include "io/data/fashion_mnist.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"

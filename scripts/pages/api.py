@@ -9,11 +9,11 @@ _NAMED = re.compile(r"\b(?:class|struct|enum class|enum|concept|using|namespace)
 # The index's headings, users' headings first. A header belongs to the heading with the longest matching folder.
 _SECTIONS = {
     "Models": ["nn", "streams"],
-    "Training": ["training", "optim", "data", "tokenizers"],
+    "Training": ["training", "optim", "io/data", "io/tokenizers"],
     "Tensors and functions": ["core", "autograd"],
     "Equivalence tests": ["equivalence", "reports"],
     "Files": ["io"],
-    "Several processes, GPUs": ["distributed", "parallel", "gpu"],
+    "Several processes, GPUs": ["distributed", "gpu"],
     "Inside: kernels and memory": ["core/formulas", "core/kernels", "core/memory", "core/system", "autograd/fused"],
 }
 

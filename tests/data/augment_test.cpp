@@ -1,5 +1,5 @@
 // Shifted and mirrored images against all that a plain crop of a padded image can be; mixed ones against the formula.
-#include "data/augment.h"
+#include "io/data/augment.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "autograd/ops/create.h"
 #include "autograd/ops/copy.h"
-#include "data/loader.h"
+#include "io/data/loader.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -1,7 +1,7 @@
 // CIFAR-10's binary files, as the tests write them.
-#include "data/cifar10.h"
+#include "io/data/cifar10.h"
 
-#include "data/loader.h"
+#include "io/data/loader.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 

@@ -1,13 +1,13 @@
 // data_files() names every file that would be read from a folder, whichever data set is in it.
-#include "data/data_files.h"
+#include "io/data/data_files.h"
 
 #include <algorithm>
 #include <filesystem>
 
-#include "data/cifar10.h"
-#include "data/fashion_mnist.h"
-#include "data/image_folder.h"
-#include "data/pairs.h"
+#include "io/data/cifar10.h"
+#include "io/data/fashion_mnist.h"
+#include "io/data/image_folder.h"
+#include "io/data/pairs.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 

@@ -1,7 +1,7 @@
 // Fashion-MNIST as Debian packages it, where it is installed, and made-up folders everywhere.
-#include "data/fashion_mnist.h"
+#include "io/data/fashion_mnist.h"
 
-#include "data/loader.h"
+#include "io/data/loader.h"
 #include "tests/support/catch.h"
 #include "tests/support/gzip.h"
 #include "tests/support/temp_folder.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/tensor.h"
-#include "data/loader.h"
+#include "io/data/loader.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -3,9 +3,9 @@
 #include <set>
 
 #include "core/system/warning.h"
-#include "data/class_names.h"
-#include "data/image_sets.h"
-#include "data/loader.h"
+#include "io/data/class_names.h"
+#include "io/data/image_sets.h"
+#include "io/data/loader.h"
 #include "tests/support/catch.h"
 #include "tests/support/png.h"
 #include "tests/support/temp_folder.h"

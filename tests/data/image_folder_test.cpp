@@ -1,12 +1,12 @@
 // Folders of pictures: classes, parts and warnings.
-#include "data/image_folder.h"
+#include "io/data/image_folder.h"
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "core/system/warning.h"
-#include "data/image_sets.h"
-#include "data/picture.h"
+#include "io/data/image_sets.h"
+#include "io/data/picture.h"
 #include "io/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"

@@ -1,5 +1,5 @@
 // Batches: which examples, which values, and the thread that prepares them.
-#include "data/loader.h"
+#include "io/data/loader.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "data/prefetch.h"
+#include "io/data/prefetch.h"
 #include "tests/support/catch.h"
 #include "tests/support/child.h"
 

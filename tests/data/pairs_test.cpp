@@ -1,5 +1,5 @@
 // Pairs of sequences: from files that the test writes, and made ones.
-#include "data/pairs.h"
+#include "io/data/pairs.h"
 
 #include <algorithm>
 #include <set>

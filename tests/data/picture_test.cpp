@@ -1,6 +1,6 @@
 // Pictures of every kind and square_of() against Pillow's pixels (tests/fixtures/pictures.py), and files that are
 // refused.
-#include "data/picture.h"
+#include "io/data/picture.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Loaders over tensors, parts of sets and sets of one's own.
-#include "data/tensor_set.h"
+#include "io/data/tensor_set.h"
 
 #include <map>
 #include <numeric>
@@ -8,8 +8,8 @@
 #include "autograd/ops/random.h"
 #include "core/random.h"
 #include "core/view.h"
-#include "data/loader.h"
-#include "data/text.h"
+#include "io/data/loader.h"
+#include "io/data/text.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -1,5 +1,5 @@
 // A text is told from token ids and from files that have to be unpacked first, by its first bytes.
-#include "data/text_content.h"
+#include "io/data/text_content.h"
 
 #include "tests/support/catch.h"
 #include "tests/support/gzip.h"

@@ -1,9 +1,9 @@
 // Text as tokens.
-#include "data/text.h"
+#include "io/data/text.h"
 
 #include <set>
 
-#include "data/made_text.h"
+#include "io/data/made_text.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 

@@ -6,7 +6,7 @@
 #include "autograd/ops/pool.h"
 #include "gpu/steps/captured.h"
 #include "optim/sgd.h"
-#include "papers/images/conv_pool.h"
+#include "lab/papers/images/conv_pool.h"
 #include "tests/support/device.h"
 #include "tests/support/ops.h"
 

@@ -6,7 +6,7 @@
 #include "core/kernels/copy.h"
 #include "core/kernels/optimizer.h"
 #include "core/print.h"
-#include "data/loader.h"
+#include "io/data/loader.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"
 #include "optim/ema.h"

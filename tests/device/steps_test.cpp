@@ -1,8 +1,8 @@
 // Training steps on a device: the number of waits in a step, and the same steps replayed as a graph.
 #include "core/kernels/optimizer.h"
 #include "core/memory/storage.h"
-#include "data/augment.h"
-#include "data/text.h"
+#include "io/data/augment.h"
+#include "io/data/text.h"
 #include "gpu/device.h"
 #include "gpu/recorder.h"
 #include "gpu/steps/captured.h"

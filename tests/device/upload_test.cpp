@@ -1,8 +1,8 @@
 // Copies that run next to a device's work: their order with respect to other work, and the loaders that use them.
 #include "core/memory/upload.h"
 
-#include "data/loader.h"
-#include "data/text.h"
+#include "io/data/loader.h"
+#include "io/data/text.h"
 #include "gpu/device.h"
 #include "gpu/recorder.h"
 #include "gpu/stream.h"

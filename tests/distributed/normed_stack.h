@@ -10,7 +10,7 @@
 #include "autograd/ops/shape.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
-#include "parallel/collectives.h"
+#include "distributed/parallel/collectives.h"
 #include "training/steps/step.h"
 
 namespace isonorm::test {

@@ -7,7 +7,7 @@
 #include "equivalence/compare/own_training.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
-#include "equivalence/probes/architecture.h"
+#include "lab/probes/architecture.h"
 #include "optim/adamw.h"
 #include "optim/sgd.h"
 #include "tests/equivalence/small_net.h"

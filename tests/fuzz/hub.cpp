@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "hub/family.h"
+#include "exchange/hub/family.h"
 #include "streams/layout.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 // The input is tokenizer.json (up to a byte 0) and a text. Encoding and decoding must return the text, unless the file
 // normalizes or strips white space.
-#include "tokenizers/tokenizer.h"
+#include "io/tokenizers/tokenizer.h"
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 // Uses of models that are split over ranks, other than training: each gives the results of the whole model or is
 // refused.
-#include "parallel/parts.h"
+#include "distributed/parallel/parts.h"
 
 #include "autograd/grad_mode.h"
 #include "autograd/methods.h"
@@ -14,8 +14,8 @@
 #include "nn/encoder_decoder.h"
 #include "nn/gpt.h"
 #include "optim/adamw.h"
-#include "parallel/sharded_parameters.h"
-#include "parallel/tensor_parallel.h"
+#include "distributed/parallel/sharded_parameters.h"
+#include "distributed/parallel/tensor_parallel.h"
 #include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"
 #include "training/model_file.h"

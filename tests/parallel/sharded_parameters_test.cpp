@@ -1,5 +1,5 @@
 // Ranks that shard gradients and parameters by rows train the same weights, bit by bit, as ranks without sharding.
-#include "parallel/sharded_parameters.h"
+#include "distributed/parallel/sharded_parameters.h"
 
 #include <filesystem>
 #include <functional>

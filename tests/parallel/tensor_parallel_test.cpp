@@ -1,5 +1,5 @@
 // A model split over ranks equals the whole model: logits, gradients of every parameter, trainings. Ranks are threads.
-#include "parallel/tensor_parallel.h"
+#include "distributed/parallel/tensor_parallel.h"
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
@@ -17,7 +17,7 @@
 #include "nn/residual/all.h"
 #include "nn/vit.h"
 #include "optim/adamw.h"
-#include "parallel/collectives.h"
+#include "distributed/parallel/collectives.h"
 #include "streams/transformer.h"
 #include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"

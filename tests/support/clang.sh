@@ -9,6 +9,6 @@ cd "$2"
 # One command per line. If several targets compile a file, only the first command.
 sed -n 's/^  "command": "\(.*\)",$/\1 -fsyntax-only/p' compile_commands.json | sed 's/\\\(["\\]\)/\1/g' |
   awk '{ for (i = 1; i < NF; ++i) if ($i == "-c") file = $(i + 1) }
-       file ~ /\/(tools|papers|examples|benchmarks)\/[^ ]*(\.cpp|_cxx\.cxx)$/ && !seen[file]++' >commands
+       file ~ /\/(tools|lab|examples|benchmarks)\/[^ ]*(\.cpp|_cxx\.cxx)$/ && !seen[file]++' >commands
 xargs -P "$(getconf _NPROCESSORS_ONLN)" -d '\n' -n 1 sh -c <commands
 echo "$(wc -l <commands) files without a warning"

@@ -1,5 +1,5 @@
 // Tokens equal the results of the package tokenizers (tests/fixtures/tokenizer_files.py), and decode to the text.
-#include "tokenizers/tokenizer.h"
+#include "io/tokenizers/tokenizer.h"
 
 #include <filesystem>
 

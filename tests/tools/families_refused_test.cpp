@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "hub/folder.h"
+#include "exchange/hub/folder.h"
 #include "io/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/tools/child.h"

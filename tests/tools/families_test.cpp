@@ -4,7 +4,7 @@
 #include <set>
 
 #include "autograd/ops/create.h"
-#include "hub/folder.h"
+#include "exchange/hub/folder.h"
 #include "io/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"
@@ -44,7 +44,7 @@ TEST_CASE("families: each folder converts, and what its program computed agrees;
     CHECK(config["isonorm"]["form"] == "rms_norm");
     CHECK(config["tie_word_embeddings"] == false);
     CHECK_THAT(f.succeeds("verify -q " + folder + " @" + name).out, Contains(name + ": rms_norm, verified."));
-    CHECK(read(f / name + "/isonorm_torch.py") == read("hub/isonorm_torch.py"));
+    CHECK(read(f / name + "/isonorm_torch.py") == read("exchange/hub/isonorm_torch.py"));
     nlohmann::json spec = nlohmann::json::parse(f.succeeds("spec " + folder).out);
     CHECK((out.find("recentred once at '") != out.npos) == (spec.dump().find("recentre") != std::string::npos));
     CHECK(config["isonorm"].contains("recentred") == (spec.dump().find("recentre") != std::string::npos));

@@ -1,10 +1,10 @@
 // Folders of Flax's weights: what is read is what PyTorch has, and computes what Flax does (tests/fixtures/flax_folders.py).
-#include "hub/flax.h"
+#include "exchange/hub/flax.h"
 
 #include <filesystem>
 
 #include "autograd/ops/create.h"
-#include "hub/folder.h"
+#include "exchange/hub/folder.h"
 #include "io/flax_file.h"
 #include "tests/support/same_bytes.h"
 #include "tests/tools/logits.h"

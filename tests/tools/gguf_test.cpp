@@ -9,7 +9,7 @@
 #include "tests/support/read_text.h"
 #include "tests/support/same_bytes.h"
 #include "tests/tools/small_run.h"
-#include "tokenizers/tokenizer.h"
+#include "io/tokenizers/tokenizer.h"
 #include "training/model_file.h"
 
 using namespace isonorm;

@@ -4,7 +4,7 @@
 #include "autograd/ops/copy.h"
 #include "autograd/ops/random.h"
 #include "nn/residual/all.h"
-#include "onnx/graph.h"
+#include "exchange/onnx/graph.h"
 #include "tests/support/catch.h"
 #include "tests/tools/onnx_runtime.h"
 #include "tests/tools/small_run.h"

@@ -1,7 +1,7 @@
 // Published models as ours and back: what the program computes of them is what transformers does (tests/fixtures/ports.py).
 #include <filesystem>
 
-#include "hub/folder.h"
+#include "exchange/hub/folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"
 #include "tests/tools/child.h"

@@ -5,7 +5,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/view.h"
-#include "data/text.h"
+#include "io/data/text.h"
 #include "io/checkpoint.h"
 #include "nn/gpt.h"
 #include "tests/support/same_bytes.h"

@@ -8,7 +8,7 @@
 #include "io/checkpoint.h"
 #include "tests/support/read_text.h"
 #include "tests/tools/small_run.h"
-#include "tokenizers/tokenizer.h"
+#include "io/tokenizers/tokenizer.h"
 #include "training/model_file.h"
 
 using namespace isonorm;

@@ -7,7 +7,7 @@
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
-#include "data/loader.h"
+#include "io/data/loader.h"
 #include "nn/group_norm.h"
 #include "nn/linear.h"
 #include "tests/support/catch.h"

@@ -18,8 +18,8 @@
 #include "nn/gpt.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
-#include "parallel/collectives.h"
-#include "parallel/sharded_parameters.h"
+#include "distributed/parallel/collectives.h"
+#include "distributed/parallel/sharded_parameters.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -4,7 +4,7 @@
 #include "autograd/engine.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
-#include "data/augment.h"
+#include "io/data/augment.h"
 #include "distributed/threads.h"
 #include "nn/linear.h"
 #include "tests/support/catch.h"

@@ -9,7 +9,7 @@
 #include "core/system/blas_info.h"
 #include "core/system/parallel.h"
 #include "core/system/shell_word.h"
-#include "data/class_names.h"
+#include "io/data/class_names.h"
 #include "training/fields.h"
 #include "training/from_outside.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/alphabet.h"
+#include "io/data/alphabet.h"
 #include "io/safetensors.h"
 
 namespace isonorm::training {

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "data/loader.h"
-#include "data/picture.h"
+#include "io/data/loader.h"
+#include "io/data/picture.h"
 #include "training/spec/data_spec.h"
 
 namespace isonorm::training {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "autograd/ops/copy.h"
-#include "data/each_tensor.h"
+#include "io/data/each_tensor.h"
 
 namespace isonorm::training {
 

@@ -14,7 +14,7 @@
 #include "core/system/blas_info.h"
 #include "core/view.h"
 #include "nn/print.h"
-#include "parallel/collectives.h"
+#include "distributed/parallel/collectives.h"
 #include "training/steps/loss_checks.h"
 
 namespace isonorm::training {

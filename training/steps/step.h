@@ -11,7 +11,7 @@
 #include "distributed/group.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
-#include "parallel/parts.h"
+#include "distributed/parallel/parts.h"
 #include "training/steps/objective.h"
 
 namespace isonorm::training {
@@ -74,7 +74,7 @@ struct StepOptions {
   // each step sends almost twice the weights' bytes in addition. An update clears the gradients of the other ranks'
   // parameters. With 0 every rank keeps the whole state. Not with `apply`.
   int zero = 0;
-  // This rank's parts of the model (parallel/). Gradients are clipped by the norm of the whole model, and gradients
+  // This rank's parts of the model (distributed/parallel/). Gradients are clipped by the norm of the whole model, and gradients
   // that the backward sums are not summed again. Only with optimizers that update each entry by itself, and not with
   // `zero`, `apply`, `whole_parts` or `captured`.
   parallel::Parts* parts = nullptr;

@@ -1,0 +1,106 @@
+#include "io/data/image_sets.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/error.h"
+#include "io/data/cifar10.h"
+#include "io/data/class_names.h"
+#include "io/data/fashion_mnist.h"
+
+namespace isonorm::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string from_environment(const char* name, const char* behind = "") {
+  const char* value = std::getenv(name);
+  return value && *value ? text(value, behind) : "";
+}
+
+// The labels as places in `to` of their names, which are in `from`.
+Tensor renamed(const LabelledImages& set, const std::string& dir, const std::vector<std::string>& from,
+               const std::vector<std::string>& to) {
+  std::vector<int64_t> labels = set.labels.to_vector<int64_t>();
+  std::vector<int64_t> place(from.size(), -1);  // of the classes that occur
+  for (int64_t& label : labels) {
+    const auto i = static_cast<size_t>(label);
+    label = place[i] = place[i] < 0 ? class_index(to, from[i], dir) : place[i];
+  }
+  return from_vector(labels, set.labels.shape());
+}
+
+template <class Set> ImageSets published(Set set, const std::string& dir, const std::vector<std::string>& classes) {
+  ImageSets sets{std::move(set.train), std::move(set.test), Set::kClasses, published_classes(dir)};
+  if (!sets.names.empty() && !classes.empty() && sets.names != classes) {
+    for (LabelledImages* part : {&sets.train, &sets.test}) part->labels = renamed(*part, dir, sets.names, classes);
+    sets.names = classes, sets.classes = std::ssize(classes);
+  }
+  return sets;
+}
+
+// The folder that these data are read from. Throws if a folder that was named holds no set.
+std::string found_folder(const std::string& data) {
+  if (data.empty()) return image_folder(data);  // FashionMnist says which package has it
+  check_io(fs::exists(image_folder(data)), data, ": there is no such folder");
+  check_io(holds_images(data), data, ": ",
+           fs::is_directory(data) ? ImageFolder::why_not(data) : "it is a file, not a folder of images",
+           "; expected the four idx files of MNIST or Fashion-MNIST, the six .bin files of CIFAR-10, or pictures, "
+           "CLASS/*.png or train/CLASS/*.png");
+  return image_folder(data);
+}
+
+}  // namespace
+
+std::string image_folder(const std::string& data) {
+  if (data.empty()) return kFashionMnistDir;
+  if (fs::exists(data) || (data != "mnist" && data != "fashion_mnist" && data != "cifar10")) return data;
+  std::string looked;
+  for (const std::string& dir : {from_environment("ISONORM_DATA"), from_environment("HOME", "/.cache/isonorm"),
+                                 std::string("/usr/share/datasets")}) {
+    if (dir.empty()) continue;
+    std::string dashed = data;
+    std::ranges::replace(dashed, '_', '-');  // as Debian writes it
+    for (const std::string& folder : {text(dir, "/", data), text(dir, "/", dashed)})
+      if (fs::is_directory(folder)) return folder;
+    looked += text(looked.empty() ? "" : ", ", dir);
+  }
+  check_io(false, data, ": there is no folder of that name here, or in ", looked);
+  return data;
+}
+
+bool holds_images(const std::string& data) {
+  const std::string dir = image_folder(data);
+  return Cifar10::is_in(dir) || FashionMnist::is_in(dir) || ImageFolder::is_in(dir);
+}
+
+ImageSets load_images(const std::string& data, const ImageFolderOptions& options) {
+  const std::string dir = found_folder(data);
+  if (Cifar10::is_in(dir)) return published(Cifar10::load(dir), dir, options.classes);
+  if (FashionMnist::is_in(dir)) return published(FashionMnist::load(dir), dir, options.classes);
+  ImageFolder set = ImageFolder::load(dir, options);
+  return {std::move(set.train), std::move(set.test), std::ssize(set.classes), std::move(set.classes)};
+}
+
+std::vector<std::string> class_names(const std::string& data) {
+  const std::string dir = found_folder(data);
+  return Cifar10::is_in(dir) || FashionMnist::is_in(dir) ? published_classes(dir) : ImageFolder::class_names(dir);
+}
+
+bool has_own_tests(const std::string& data) {
+  const std::string dir = found_folder(data);
+  return Cifar10::is_in(dir) || FashionMnist::is_in(dir) || ImageFolder::has_own_tests(dir);
+}
+
+std::string class_counts(const std::string& data) {
+  return has_own_tests(data) ? "" : ImageFolder::class_counts(found_folder(data));
+}
+
+std::vector<std::string> image_files(const std::string& data) {
+  const std::string dir = found_folder(data);
+  if (Cifar10::is_in(dir)) return Cifar10::files(dir);
+  return FashionMnist::is_in(dir) ? FashionMnist::files(dir) : ImageFolder::files(dir);
+}
+
+}  // namespace isonorm::data

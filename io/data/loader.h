@@ -1,0 +1,148 @@
+// Loader: the batches of a set of examples. The batch of a step depends only on seed and step.
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/tensor.h"
+#include "io/data/ahead.h"
+#include "io/data/augment.h"
+#include "io/data/collate.h"
+#include "io/data/epoch.h"
+#include "io/data/fashion_mnist.h"
+#include "io/data/sampler.h"
+#include "io/data/tensor_set.h"
+
+namespace isonorm::data {
+
+struct Batch {
+  Tensor images;  // floating [rows, height, width, colours], of grey levels 1
+  Tensor labels;  // i64 [rows]; of a loader with mixup distributions [rows, classes]
+};
+
+// How pixels become numbers: (pixel / 255 - mean) / std. Each has one number for all channels, or one for each channel.
+struct PixelScale {
+  std::vector<double> mean = {kFashionMnistMean};
+  std::vector<double> std = {kFashionMnistStd};
+  DType dtype = DType::f32;
+};
+
+// That of a set, of u8 pixels: their mean and standard deviation in four digits, as these are published (Fashion-MNIST 0.2860 and
+// 0.3530, MNIST 0.1307 and 0.3081, CIFAR-10 0.4734 and 0.2516); of pixels that are all alike the deviation counts as 1.
+PixelScale measured_scale(const LabelledImages& set, DType dtype = DType::f32);
+
+// The images and labels at `indices`, in that order; every value is computed in double and rounded once to the dtype.
+// Throws if an index is outside of the set, the dtype is not floating, a std is not positive, or the scale has another number
+// of channels than the images.
+Batch gather_batch(const LabelledImages& set, std::span<const int64_t> indices, const PixelScale& scale = {});
+// The images [begin, begin + rows) in the order of the file, as a test pass reads them.
+Batch slice_batch(const LabelledImages& set, int64_t begin, int64_t rows, const PixelScale& scale = {});
+
+struct LoaderOptions {
+  int64_t rows = 64;
+  uint64_t seed = 0;
+  PixelScale scale = {};               // LabelledImages only
+  Augmentation augment = {};           // LabelledImages only: changes each batch, by seed and step
+  Mixup mixup = {};                    // LabelledImages only: after `augment`
+  bool shuffle = true;                 // false: in the order of the set
+  std::optional<bool> drop_last = {};  // SamplerOptions::drop_last; none: if `shuffle`
+  std::vector<double> weights = {};    // SamplerOptions::weights: draws examples with replacement; none: no weights
+  int prefetch = 2;      // batches a thread prepares ahead of next(); 0: none, next() prepares them itself
+  Device device = kCpu;  // where batches arrive; next() copies while the device computes
+};
+
+// Throws unless images are u8 [n, height, width] or [n, height, width, colours] and labels i64 [n], both on the CPU.
+void check_images(const LabelledImages& set);
+
+// Internal. The examples of a set at `indices`, as one batch on the CPU.
+template <class Set> auto gather(const Set& set, std::span<const int64_t> indices, const LoaderOptions&) {
+  if constexpr (requires { set.gather(indices); }) {
+    return set.gather(indices);
+  } else {
+    static_assert(
+        requires {
+          set.size();
+          set[int64_t{0}];
+        },
+        "data::Loader: a set has size() const, and operator[](int64_t) const, which gives a tensor, or a "
+        "pair, tuple or struct of tensors");
+    return collate(set, indices);
+  }
+}
+inline Batch gather(const LabelledImages& set, std::span<const int64_t> indices, const LoaderOptions& o) {
+  return gather_batch(set, indices, o.scale);
+}
+template <class Set> auto gather(const Subset<Set>& set, std::span<const int64_t> indices, const LoaderOptions& o) {
+  return gather(set.set(), set.in_set(indices), o);
+}
+
+// Internal. Augments and mixes the batch of a step. Another batch than of images: throws if the options ask for it.
+Batch changed(const Batch& batch, const LoaderOptions& o, int64_t step);
+void check_no_change(const LoaderOptions& o);
+
+// Batches of a set: by number, one after the other, or epoch by epoch.
+//
+// A set is LabelledImages, a TensorSet, a Subset, or any type with `size() const` and `operator[](int64_t) const`. The latter gives an
+// item: a tensor, or a pair, tuple or struct of tensors (training::Examples, too). A batch is an item whose tensors are stacked along a
+// new first dimension; its items have equal shapes. If the set has `gather(std::span<const int64_t> indices) const`, that makes
+// the batch instead, of any type that holds tensors: it may pad sequences.
+//
+// The loader keeps a copy of the set; tensors share their storage with the original. The thread and batch() read that copy at
+// the same time.
+//
+// Random functions that the set calls draw from a sequence that depends on the loader's seed and the number of the batch alone:
+// equal for each prefetch, after seek() and for batch(). The default generator of the caller does not move.
+//
+// With prefetch > 0 a child of fork() does not have the thread: next() and seek() throw there. The child can make another loader.
+//
+//   for (int epoch = 0; epoch < 10; ++epoch)
+//     for (const auto& [images, labels] : loader) ...
+template <class Set> class Loader {
+ public:
+  using Batch = decltype(gather(std::declval<const Set&>(), {}, {}));
+
+  // Throws as Sampler; if LabelledImages are of another dtype or shape; if options are for LabelledImages only and the set is another.
+  explicit Loader(Set set, LoaderOptions options = {});
+
+  Batch batch(int64_t step) { return ahead_.batch(step); }  // of any step; does not disturb next()
+  Batch next() { return ahead_.next(); }                    // of step 0, 1, ...; rethrows what went wrong in the thread
+  void seek(int64_t step) { ahead_.seek(step); }            // the next next() gives this step's batch
+
+  int64_t step() const { return ahead_.step(); }  // of the batch that next() gives
+  int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
+
+  // The batches that next() gives, to the end of the epoch that the first of them is in.
+  EpochIterator<Loader> begin() { return EpochIterator(*this); }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  static std::function<Batch(int64_t)> batches(Set set, const LoaderOptions& o, const Sampler& sampler);
+
+  Sampler sampler_;
+  Ahead<Batch> ahead_;
+};
+
+template <class Set>
+Loader<Set>::Loader(Set set, LoaderOptions options)
+    : sampler_(static_cast<int64_t>(set.size()), options.rows, options.seed,
+               {.shuffle = options.shuffle, .drop_last = options.drop_last, .weights = options.weights}),
+      ahead_(batches(std::move(set), options, sampler_), options.seed, options.prefetch, options.device) {}
+
+template <class Set>
+auto Loader<Set>::batches(Set set, const LoaderOptions& o, const Sampler& sampler) -> std::function<Batch(int64_t)> {
+  constexpr bool images = std::same_as<Batch, data::Batch>;
+  if constexpr (std::same_as<Set, LabelledImages>) check_images(set);
+  if (!images) check_no_change(o);
+  return [set = std::make_shared<const Set>(std::move(set)), o, sampler = Sampler(sampler)](int64_t step) mutable {
+    auto batch = gather(*set, sampler.batch(step), o);
+    if constexpr (images) batch = changed(batch, o, step);
+    return batch;
+  };
+}
+
+extern template class Loader<LabelledImages>;  // loader.cpp: a script that loads images does not compile it again
+
+}  // namespace isonorm::data

@@ -1,0 +1,220 @@
+#include "lab/probes/point_errors.h"
+
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/coordinates/parametrisation.h"
+#include "equivalence/lockstep/made_examples.h"
+#include "lab/probes/drawn_point.h"
+#include "streams/parametrize.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using streams::Form;
+using streams::Role;
+using streams::Stored;
+using streams::Stream;
+
+// A map of streams/coordinates.h, computed in the dtype of w. Stream computes it in f32.
+Tensor mapped_in_its_dtype(const Tensor& w, const streams::NamedParameter& p, const Stream& stream) {
+  if (p.role == Role::neutral) return w;
+  const bool writer = p.role == Role::writer;
+  switch (stream.form()) {
+    case Form::rms_norm:
+      return writer ? streams::recentre(w, p.stream_dim) : w;
+    case Form::crms_norm:
+      return writer ? streams::compress_writer(w, p.stream_dim) : streams::compress_reader(w, p.stream_dim);
+    default:
+      return streams::to_isometric(w, p.stream_dim);
+  }
+}
+
+// How the raw weights are mapped: in the model's forward, or here, in f64 or in the model's dtype.
+enum class Maps { by_the_stream, once, once_in_the_dtype };
+
+// A model that is differentiated once; gradients are in f64 and raw coordinates.
+class Point : public Training {
+ public:
+  Point(const training::TrainingOptions& o, Form form, Maps maps = Maps::by_the_stream)
+      : maps_(maps),
+        model_(build_model(o, {.form = form, .storage = maps == Maps::by_the_stream ? Stored::raw : Stored::mapped})),
+        stream_(*streams::stream_of(*model_)) {
+    parameters_ = streams::named_parameters(*model_);
+  }
+
+  const Tensor& logits() const { return logits_; }
+
+  // Logits and gradients at the weights of `raw`, which are numbers of the dtype. reversed: coordinates and examples in
+  // reverse order.
+  void differentiate_at(const nn::Module& raw, const training::Examples& batch, bool reversed = false) {
+    const std::vector<streams::NamedParameter> source = streams::named_parameters(raw);
+    std::vector<Tensor> leaves;  // the raw weights that the stored ones were computed from, if maps are rounded
+    for (size_t i = 0; i < source.size(); ++i) {
+      const streams::NamedParameter &p = parameters_[i], &from = source[i];
+      Tensor w = detach(from.tensor);
+      if (reversed) w = mirrored(w, from);
+      if (maps_ == Maps::once) w = stored_map(from, stream_)(w, from.stream_dim);
+      w = w.to(p.tensor.dtype());
+      if (maps_ == Maps::once_in_the_dtype)
+        w = mapped_in_its_dtype(require_grad(leaves.emplace_back(w)), from, stream_);
+      {
+        NoGrad no_grad;
+        copy_into(p.tensor, detach(w));
+      }
+      mapped_.push_back(w);
+    }
+    differentiate(reversed ? batch.each([](const Tensor& x) { return flip(x, {0}); }) : batch);
+    if (reversed) logits_ = flip(logits_, {0});
+    for (size_t i = 0; i < source.size(); ++i) {
+      Tensor g = parameters_[i].tensor.grad();
+      if (maps_ == Maps::once_in_the_dtype && requires_grad(mapped_[i])) {
+        backward(mapped_[i], g);
+        g = leaves[i].grad();
+      }
+      g = g.to(DType::f64);
+      if (maps_ == Maps::once) g = raw_gradient(g, parameters_[i], stream_);
+      gradients_.push_back(reversed ? mirrored(g, source[i]) : g);
+    }
+  }
+
+  void differentiate(const training::Examples& batch) override {
+    const Tensor& x = batch.inputs;
+    const DType dtype = parameters_[0].tensor.dtype();
+    const Tensor y = (*model_)(is_floating(x.dtype()) ? x.to(dtype) : x),
+                 loss = cross_entropy(y, batch.targets, {.reduction = Reduction::sum});
+    backward(loss);
+    logits_ = detach(y).to(DType::f64);
+    loss_ = loss.item();
+  }
+  void update(double) override {}
+  nn::Module& model() override { return *model_; }
+
+ private:
+  // The weight with the coordinates of the stream in reverse order.
+  static Tensor mirrored(const Tensor& w, const streams::NamedParameter& p) {
+    if (p.role != Role::neutral) return flip(w, {p.stream_dim});
+    return p.name.find("norm") != std::string::npos ? flip(w, {0}) : w;
+  }
+
+  Maps maps_;
+  std::unique_ptr<nn::Module> model_;
+  Stream stream_;
+  std::vector<Tensor> mapped_;
+  Tensor logits_;
+};
+
+// The pairs that are compared. mine: a Point or a RoundingModel.
+template <class Model> std::vector<Pair> pairs(const Model& mine, const Point& reference, Looked looked) {
+  if (looked == Looked::gradients) return mine.gradient_pairs(reference);
+  return {{"logits", mine.logits(), reference.logits(), largest_entry(reference.logits())}};
+}
+
+// <g, g_ref> / <g_ref, g_ref> - 1: a wrong factor shows in it, and independent errors of the entries mostly cancel. 0
+// if the reference is rounding alone.
+double scale_error(const Pair& p) {
+  const NoGrad no_grad;
+  const double squares = sum(square(p.reference)).item();
+  const bool blind = largest_entry(p.reference) < p.scale;
+  return blind || squares == 0 ? 0 : sum((p.value - p.reference) * p.reference).item() / squares;
+}
+
+// The predicted rounding errors in eps, of a tensor's entries and scales, without names.
+FormErrors predicted(DrawnPoint& drawn, Form form, const Point& reference, Looked looked) {
+  FormErrors errors;
+  const auto square_in_eps = [&](double error) { return std::pow(error / epsilon(drawn.dtype()), 2) / kPredictions; };
+  for (int n = 0; n < kPredictions; ++n) {
+    const auto model = drawn.rounded_model(form);
+    model->differentiate(drawn.batch());
+    const std::vector<Pair> all = pairs(*model, reference, looked);
+    errors.resize(all.size(), {.name = {}, .predicted = {0}, .scale_predicted = {0}});
+    for (size_t i = 0; i < all.size(); ++i) {
+      errors[i].predicted[0] += square_in_eps(deviation({all[i]}));
+      errors[i].scale_predicted[0] += square_in_eps(scale_error(all[i]));
+    }
+  }
+  for (TensorErrors& t : errors)
+    for (auto* mean : {&t.predicted, &t.scale_predicted}) mean->front() = std::sqrt(mean->front());
+  return errors;
+}
+
+// Combines the predictions, for a reference that rounds as much as the compared model.
+FormErrors with_those_of(FormErrors errors, const FormErrors& reference) {
+  for (size_t i = 0; i < errors.size(); ++i) {
+    errors[i].predicted[0] = std::hypot(errors[i].predicted[0], reference[i].predicted[0]);
+    errors[i].scale_predicted[0] = std::hypot(errors[i].scale_predicted[0], reference[i].scale_predicted[0]);
+  }
+  return errors;
+}
+
+// Appends the errors of a point.
+void append(FormErrors& to, const std::vector<Pair>& pairs, const FormErrors& expected, DType dtype) {
+  to.resize(pairs.size());
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const Pair& p = pairs[i];
+    TensorErrors& t = to[i];
+    t.name = p.first_row == 0 ? p.name : text(p.name, "[", p.first_row, "..]");
+    t.error.push_back(deviation({p}) / epsilon(dtype));
+    t.scale.push_back(scale_error(p) / epsilon(dtype));
+    t.predicted.push_back(expected[i].predicted[0]);
+    t.scale_predicted.push_back(expected[i].scale_predicted[0]);
+  }
+}
+
+// Measures gradients in f32 whose activations are kept in bf16, with a batch large enough for that (4 KiB and more).
+void measure_kept(PointErrors& errors, const DrawnPoint& drawn, const training::TrainingOptions& o, int k) {
+  constexpr int kExamples = 64;
+  training::TrainingOptions many = o;
+  many.batch = kExamples;
+  const training::Examples batch = made_examples(many, static_cast<uint64_t>(k));
+  Point reference(drawn.exact(), Form::layer_norm);
+  reference.differentiate_at(drawn.raw(), batch);
+  const SaveActivations in_bf16(DType::bf16);
+  const auto measure = [&](Form form, Maps maps) {
+    Point point(o, form, maps);
+    point.differentiate_at(drawn.raw(), batch, form == Form::layer_norm);
+    return point.gradient_deviation(reference) / epsilon(DType::bf16);
+  };
+  for (size_t f = 0; f < kPointFormCount; ++f) errors.kept[f].push_back(measure(kPointForms[f], Maps::by_the_stream));
+  if (errors.has_plain()) errors.kept_plain.push_back(measure(Form::rms_norm, Maps::once));
+}
+
+}  // namespace
+
+PointErrors point_errors(const Architecture& a, DType dtype, Looked looked, int points, uint64_t seed,
+                         const Continue& go_on) {
+  PointErrors errors{.architecture = a, .dtype = dtype, .looked = looked};
+  const training::TrainingOptions o = training_options(a, dtype, seed);
+  DrawnPoint drawn(a, dtype, seed);
+  for (int k = 0; k < points; ++k) {
+    errors.redrawn += drawn.next();
+    Point reference(drawn.exact(), Form::layer_norm);
+    reference.differentiate_at(drawn.raw(), drawn.batch());
+    const FormErrors of_reference = predicted(drawn, Form::layer_norm, reference, looked);
+    const auto expected = [&](const FormErrors& e) { return dtype == DType::f64 ? with_those_of(e, of_reference) : e; };
+    const auto measure = [&](Form form, Maps maps) {
+      Point point(o, form, maps);
+      point.differentiate_at(drawn.raw(), drawn.batch(), form == Form::layer_norm);
+      return pairs(point, reference, looked);
+    };
+    if (dtype == DType::f32 && looked == Looked::gradients) measure_kept(errors, drawn, o, k);
+    for (size_t f = 0; f < kPointFormCount; ++f) {
+      const Form form = kPointForms[f];
+      const bool own = form == Form::layer_norm;
+      const FormErrors mine = expected(own ? of_reference : predicted(drawn, form, reference, looked));
+      append(errors.forms[f], measure(form, Maps::by_the_stream), mine, dtype);
+      if (form == Form::rms_norm && errors.has_plain()) append(errors.plain, measure(form, Maps::once), mine, dtype);
+      if (dtype == DType::bf16 && !a.affine && !own)
+        errors.rounded[f].push_back(deviation(measure(form, Maps::once_in_the_dtype)) / epsilon(dtype));
+    }
+    if (go_on && !go_on()) break;
+  }
+  return errors;
+}
+
+}  // namespace isonorm::equivalence
