@@ -25,6 +25,9 @@ inline constexpr std::string_view kOfTrainingAlone[] = {"model.dropout",        
 // option mean this value.
 inline constexpr std::pair<std::string_view, const char*> kNewModelOptions[] = {{"head_bias", "true"}};
 
+// An option that older files have, with the only value that can be loaded.
+inline constexpr std::pair<std::string_view, std::string_view> kRemovedOption = {"model.recentring", "last"};
+
 // What the data decide about a model.
 struct ModelShape {
   int64_t image = 28, channels = 1, classes = 10;  // of images
