@@ -13,7 +13,7 @@
 #include "io/data/class_names.h"
 #include "exchange/hub/folder.h"
 #include "tools/output.h"
-#include "tools/training_start.h"
+#include "tools/train_options.h"
 #include "io/tree.h"
 #include "tools/verb.h"
 #include "training/fields.h"
@@ -43,8 +43,8 @@ void print_model(const Metadata& description) {
 }
 
 void print_training(const Metadata& values) {
-  TrainOptions given, defaults;
-  set_as_trained(given, values);
+  training::TrainerOptions given, defaults;
+  training::set_as_trained(given, values);
   training::Fields of_given, of_defaults;
   fields(given.training, of_given), fields(given, of_given);
   fields(defaults.training, of_defaults), fields(defaults, of_defaults);
@@ -88,7 +88,7 @@ void print_spec(const training::DataSpec& spec, const Metadata& description) {
   if (!spec.classes.empty()) say("classes", data::class_list(spec.classes));
   if (!spec.preprocessor.empty()) {
     const training::ModelShape shape = training::ModelOptions(description).shape();
-    say("pixels", scale_text(spec, shape));
+    say("pixels", training::scale_text(spec, shape));
     say("pictures", fit_text(preprocessor_of(spec, shape.image, shape.channels).fit, shape.image));
   }
   if (!spec.data.empty()) say("data", printable(spec.data, 80));
