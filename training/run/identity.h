@@ -6,9 +6,6 @@
 
 namespace isonorm::training {
 
-// Of a checkpoint: the least test loss so far (BestLoss), where --best or --patience asked.
-inline constexpr const char* kTests = "tests";
-
 // The options of the model that the values of a checkpoint describe.
 ModelOptions model_of(const Metadata& values);
 // Adds the values that a checkpoint of an older version lacks, as its training had them.

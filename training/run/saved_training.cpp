@@ -17,7 +17,6 @@ namespace {
 // have the prefix "<name>.", models and tensors among the weights, all others among the optimizer's.
 constexpr std::string_view kContent = "content.";
 constexpr const char *kModel = "model", *kTensor = "tensor", *kOptimizer = "optimizer", *kBest = "best";
-constexpr const char* kTests = "tests";  // the best loss in a file without names
 
 struct FileContent {
   std::string kind;

@@ -130,7 +130,7 @@ Trainer::Trainer(const TrainerOptions& o, std::unique_ptr<LockedCheckpoint> file
   if (!newest || !cuts_warmup(*newest)) check_warmup(t);
   t.warmup = t.warmup_steps();
   source_.set_length(t.step_count(), t.warmup_steps());
-  check(!keeps_best() || source_.test_count() > 0, t.data,
+  check(!keeps_best() || source_.test_count() > 0, t.data.empty() ? "generated data" : t.data,
         ": there is nothing to test on, as --best and --patience ask for");
   const TrainingOptions& options = source_.options();
   const streams::StreamOptions& stream = options.model.stream();

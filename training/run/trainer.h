@@ -39,7 +39,8 @@ struct LockedCheckpoint {
 //   o.training.data = "README.md", o.training.steps = 1000;
 //   o.checkpoint = "gpt.ckpt", o.best = "best.ckpt", o.evaluate_every = 100, o.patience = 5;
 //   training::Trainer trainer(o);  // the same program, started again, continues from gpt.ckpt
-//   if (trainer.train()) std::puts(to_text(document_of(trainer.result())).c_str());
+//   trainer.train();
+//   std::printf("test loss %.4f\n", trainer.result().evaluations.back().loss);
 //
 // The learning rate, the batch and the random numbers of a step follow from its number, the options and the seed. A training that
 // was interrupted and continued therefore has the bits of one that was not.

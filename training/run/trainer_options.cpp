@@ -27,7 +27,7 @@ namespace {
 // Options that do not change the content of a checkpoint, and the data, which a checksum identifies.
 constexpr std::string_view kNotRecorded[] = {"data", "test_data", "tokenizer", "threads",   "ranks",     "whole_parts",
                                              "zero", "device",    "captured",  "any_order", "save_every"};
-constexpr std::string_view kKept[] = {"evaluate_every", "patience"};
+constexpr std::string_view kKeptOptions[] = {"evaluate_every", "patience"};
 
 }  // namespace
 
@@ -87,7 +87,7 @@ Manifest manifest_of(const TrainerOptions& o, const Source& source) {
   return m;
 }
 
-bool is_kept(std::string_view name) { return std::ranges::count(kKept, name) > 0; }
+bool is_kept(std::string_view name) { return std::ranges::count(kKeptOptions, name) > 0; }
 
 bool is_of_identity(std::string_view name) { return std::ranges::count(kNotRecorded, name) == 0 && !is_kept(name); }
 
