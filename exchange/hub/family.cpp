@@ -50,8 +50,8 @@ std::vector<const Family*> families_of(const Config& config) {
   return found;
 }
 
-// The part of config.json about the stream. CLIP reads "text_config_dict" instead of "text_config" if it is there
-// (configuration_clip.py); folders from before 2023 have both. In timm, "model_args" override the other entries.
+// The part of config.json about the stream. If CLIP has both "text_config_dict" and "text_config", as in folders from
+// before 2023, the former counts (configuration_clip.py). In timm, "model_args" override the other entries.
 Config config_of(const Family& family, const Config& config) {
   if (!family.config.empty()) {
     const std::string before = text(family.config, "_dict");
@@ -132,7 +132,7 @@ class Describer {
 
   // Checks that all layers have the same tensors, and that their number is the one in config.json.
   void check_layers() const {
-    std::map<std::string, std::set<std::string>> layers;  // of names with a * in place of their number
+    std::map<std::string, std::set<std::string>> layers;  // names with * for the layer's number -> numbers
     const std::string_view first = family_.readers.front().norm;
     const std::string before = in(first.substr(0, first.find('*')));
     for (const std::string& t : tensors_) {
@@ -197,8 +197,8 @@ class Describer {
     if (parts > 1) said["parts"] = parts;
   }
 
-  // The readers of the last norm: heads, or the table of a tied head. In a model without a head its rows are the
-  // output.
+  // The readers of the last norm: heads, or the table of a tied head. In a model without a head, the norm's rows are
+  // the output.
   void read_last() {
     const std::string architecture = folder_.config.architecture(), pooled = in(family_.pooled);
     const auto in_row = [&](const auto& names) { return std::ranges::find(names, architecture) != names.end(); };
@@ -233,7 +233,7 @@ class Describer {
 
   const Family& family_;
   const Folder& folder_;
-  const Config config_;  // of this stream
+  const Config config_;  // the part about this stream
   const std::vector<std::string> tensors_;
   const SaidOfConversion said_;
   std::string_view stem_;

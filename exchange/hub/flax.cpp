@@ -12,7 +12,7 @@
 namespace isonorm::hub {
 namespace {
 
-// order[i] is the Flax axis of PyTorch's axis i; empty: the axes are the same. An axis of an element's bytes stays
+// order[i] is the Flax axis that becomes PyTorch's axis i; empty: the axes stay. An axis of an element's bytes stays
 // last.
 std::vector<int> order_of(const io::TensorEntry& flax, int parts) {
   if (!flax.name.ends_with(".kernel")) return {};

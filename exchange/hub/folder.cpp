@@ -39,7 +39,7 @@ Shard opened_flax(const std::string& path) {
 struct Format {
   const char *whole, *end;
   Shard (*open)(const std::string& path);
-  std::string (*name)(std::string of_index);  // converts a tensor's name in the index
+  std::string (*name)(std::string of_index);  // converts a tensor's name in the index to its name here
 };
 std::string as_it_is(std::string name) { return name; }
 // In order of preference.
@@ -49,7 +49,7 @@ constexpr Format kFormats[] = {{"model.safetensors", ".safetensors", opened_safe
 
 struct Weights {
   const Format& format;
-  // The files, each with its tensors according to the index; empty sets without an index.
+  // The files, each with its tensors according to the index; without an index the sets are empty.
   std::map<std::string, std::set<std::string>> files;
 };
 

@@ -1,4 +1,4 @@
-// Rows of image and speech models and of models with several streams. Sources and tests as in families.cpp.
+// Rows of image models, speech models, and models with several streams. Sources and tests as in families.cpp.
 #include "exchange/hub/family.h"
 
 namespace isonorm::hub {

@@ -1,4 +1,4 @@
-// Options and config.json, in both directions.
+// Converts config.json to options and back.
 #include <algorithm>
 
 #include "core/error.h"
@@ -8,7 +8,7 @@
 namespace isonorm::hub {
 namespace {
 
-// The value of "a" or "a.b"; null where there is none.
+// The value at the path "a" or "a.b"; null if there is none.
 const json* found(const json& values, std::string_view path) {
   if (!values.is_object()) return nullptr;
   const size_t dot = path.find('.');
@@ -17,8 +17,8 @@ const json* found(const json& values, std::string_view path) {
   return dot == path.npos ? &*at : found(*at, path.substr(dot + 1));
 }
 
-// The first key that is there. JSON's null is a value if the key has a list of values, else it counts as absent. Throws if
-// two keys that are there have different values.
+// The value of the first key that exists. JSON's null is a value if the key has a list of values; otherwise it counts
+// as absent. Throws if two keys exist and have different values.
 const json* first_found(const Port::Key& key, const json& values) {
   const json* first = nullptr;
   std::string_view name;
@@ -33,13 +33,13 @@ const json* first_found(const Port::Key& key, const json& values) {
   return first;
 }
 
-// As a word: "gelu", "12", "true"; of an object how much is in it (id2label).
+// The value as a word: "gelu", "12", "true"; for an object its number of entries (id2label).
 std::string word_of(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   return value.is_object() ? text(value.size()) : dump(value);
 }
 
-// The word as ours. Throws where it has no counterpart.
+// The value of our option. Throws if theirs has no counterpart.
 std::string ours_of(const Port::Key& key, const json* value) {
   const std::string word = value ? word_of(*value) : std::string(key.otherwise);
   check(!word.empty(), "config.json: there is no \"", key.keys.back(), "\"");
@@ -60,7 +60,7 @@ json json_of(std::string_view word) {
   return value.is_discarded() ? json(word) : value;
 }
 
-// The object in which the value of "a" or "a.b" stands or would stand; null where it is none.
+// The object that has, or would have, the last key of the path "a" or "a.b"; null if there is no such object.
 json* folder_of(json& values, std::string_view path) {
   const size_t dot = path.find('.');
   if (dot == path.npos) return &values;
@@ -136,7 +136,8 @@ void set_class_names(json& config, const std::vector<std::string>& names) {
 
 json exported_config(const Port& port, json base, const Metadata& options) {
   base["architectures"] = {port.architecture}, base["model_type"] = port.type;
-  // A word for each block of another model. Without them every block sees all that is before it.
+  // `base` may be another model's, with an attention type for each block. Without the entry every block attends to all
+  // tokens before.
   base.erase("layer_types");
   for (const Port::Key& key : port.keys) {
     const json* there = first_found(key, base);
