@@ -18,9 +18,10 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 template <class Op, class... Others> constexpr bool kIsOneOf = (std::is_same_v<Op, Others> || ...);
 
-// dy/dx of an op, computed by ops from the tensor that its rule saves, so that it can be differentiated again. Gates and
-// ops that save nothing have piecewise constant slopes, through which no gradient flows: the kernel computes them. If df
-// (core/formulas/pointwise.h) consists of + - * / and whole numbers, it takes tensors. Other ops have an overload below.
+// dy/dx of an op, computed by ops from the tensor that its rule saves, so that it can be differentiated again. Gates
+// and ops that save nothing have piecewise constant slopes, through which no gradient flows: the kernel computes them.
+// If df (core/formulas/pointwise.h) consists of + - * / and whole numbers, it takes tensors. Other ops have an overload
+// below.
 template <class Op> Tensor slope(Op, const Tensor& saved, kernels::Numbers numbers) {
   if constexpr (Op::saves == ops::Saves::nothing || requires { Op::gate; }) {
     const Tensor one = ones_like(saved), s = empty_like(saved);
@@ -351,10 +352,9 @@ bool shows_leaf(const Tensor& x) {
 // x = f(x, y), written as `op` in errors.
 template <class Y> Tensor& update(const char* op, Tensor& x, const Y& y, Tensor (*f)(const Tensor&, const Y&)) {
   const Tensor result = f(x, y);
-  check(
-      !takes_gradient(x) || !shows_leaf(x), op, ": the tensor of shape ", x.shape(),
-      " is a leaf that requires a gradient, or a view of one; change it under NoGrad, or write x = x ... for a result "
-      "beside it");
+  check(!takes_gradient(x) || !shows_leaf(x), op, ": the tensor of shape ", x.shape(),
+        " is a leaf that requires a gradient, or a view of one; change it under NoGrad, or write x = x ... for a new "
+        "tensor");
   if (takes_gradient(result)) return x = result;
   check(result.shape() == x.shape() && result.dtype() == x.dtype(), op, ": the result is ", result.dtype(), ' ',
         result.shape(), ", written over ", x.dtype(), ' ', x.shape(), "; write x = x ", op[0],

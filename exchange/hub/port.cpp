@@ -60,7 +60,7 @@ std::vector<Step> steps_of(const Port& port, std::string_view stem, const Metada
 }
 
 void check_rank(const std::string& name, const Tensor& x, int rank) {
-  check(x.rank() == rank, "tensor ", Shown{name}, " has shape ", x.shape(), ", expected one of ", rank, " dimensions");
+  check(x.rank() == rank, "tensor ", Shown{name}, " has shape ", x.shape(), ", expected ", rank, " dimensions");
 }
 
 Tensor transposed(const Tensor& x) { return x.rank() == 2 ? detached::transpose(x, 0, 1) : x; }
@@ -177,8 +177,8 @@ void check_rest(const Port& port, const Folder& folder, std::string_view stem, c
       continue;
     check(name == port.tied_head, "tensor ", Shown{name}, " has no place in our model of type '", port.type, "'");
     check(same(folder.state.read(name), folder.state.read(steps[0].theirs[0])),
-          "config.json: by \"tie_word_embeddings\" '", name, "' is '", steps[0].theirs[0],
-          "', and the numbers of the two are not the same");
+          "config.json: \"tie_word_embeddings\" says that '", name, "' is '", steps[0].theirs[0],
+          "', but their numbers differ");
   }
 }
 

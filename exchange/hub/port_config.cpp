@@ -28,7 +28,7 @@ const json* first_found(const Port::Key& key, const json& values) {
     if (!first) name = path;
     first = first ? first : value;
     check(*first == *value, "config.json: \"", name, "\" is ", Shown{dump(*first)}, " and \"", path, "\" is ",
-          Shown{dump(*value)}, ", which are two names of one value");
+          Shown{dump(*value)}, ", two names of one value");
   }
   return first;
 }
@@ -50,7 +50,7 @@ std::string ours_of(const Port::Key& key, const json* value) {
     known += text(known.empty() ? "" : ", ", v.theirs);
   }
   check(false, "config.json: \"", key.keys.back(), "\" is ", Shown{value ? dump(*value) : word},
-        ", which our models have no counterpart for, expected ", known);
+        ", which has no counterpart in our models, expected ", known);
   return {};
 }
 
@@ -78,31 +78,31 @@ const Port& port_named(std::string_view type) {
     if (p.type == type) return p;
     all += text(all.empty() ? "" : ", ", p.type);
   }
-  check(false, "config.json: \"model_type\" is ", Shown{type}, ", those that become our models are ", all);
+  check(false, "config.json: \"model_type\" is ", Shown{type}, ", types that can be imported are ", all);
   return ports().front();
 }
 
 std::vector<PortOption> port_options(const Port& port, const Config& config) {
   const std::string architecture = config.architecture();
-  check(architecture == port.architecture, "config.json: the architecture is ", Shown{architecture}, ", of type '",
-        port.type, "' expected is ", port.architecture);
+  check(architecture == port.architecture, "config.json: the architecture is ", Shown{architecture}, ", expected ",
+        port.architecture, " for type '", port.type, "'");
   check(config.text_of("quantization_config").empty(),
-        "config.json: \"quantization_config\" is there: the weights are not those of model.safetensors as they are");
+        "config.json: \"quantization_config\" is set: the weights are not simply the tensors of model.safetensors");
   check(!config.own_code(), "config.json names code of its own (auto_map), which may compute something else");
   check(config.flag("is_causal", true),
-        "config.json: \"is_causal\" is 'false': every id sees all others, expected true");
+        "config.json: \"is_causal\" is 'false': every token attends to all others, expected true");
   const std::string rotation = converted(config).rotation;
   check(rotation.empty(), "config.json: the stream is rotated (", Shown{rotation}, "), which a model of type '",
         port.type, "' does not compute; import the folder that isonorm rotate began with");
-  check(config.text_of("per_layer_config").empty(), "config.json: \"per_layer_config\" is there: blocks differ");
+  check(config.text_of("per_layer_config").empty(), "config.json: \"per_layer_config\" is set: blocks differ");
   if (const json* types = found(config.values(), "layer_types"))
     for (const json& type : *types)
       check(type == "full_attention", "config.json: \"layer_types\" has ", Shown{dump(type)},
-            ", expected \"full_attention\": every id sees all before it");
+            ", expected \"full_attention\": every token attends to all before it");
   if (const json* rotary = found(config.values(), "rope_parameters"))
     for (const json& value : *rotary)
-      check(!value.is_object(), "config.json: \"rope_parameters\" holds ", Shown{dump(value)},
-            ", of some blocks alone, expected the same for all");
+      check(!value.is_object(), "config.json: \"rope_parameters\" has ", Shown{dump(value)},
+            " for some blocks only, expected the same for all");
   std::vector<PortOption> options;
   for (const Port::Fixed& f : port.fixed) options.push_back({std::string(f.option), std::string(f.value), ""});
   for (const Port::Key& key : port.keys) {

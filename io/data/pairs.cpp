@@ -36,7 +36,7 @@ Pairs::Pairs(const std::string& source, const std::string& target, uint64_t seed
           [&] {
             std::vector<std::string> a = lines_of(source), b = lines_of(target);
             check(a.size() == b.size(), source, ": ", a.size(), " lines, ", target, ": ", b.size(),
-                  ", expected as many");
+                  ", expected equal numbers");
             std::vector<Pair> pairs;
             for (size_t i = 0; i < a.size(); ++i) pairs.push_back({std::move(a[i]), std::move(b[i])});
             return pairs;

@@ -99,7 +99,7 @@ void check_classes(const std::string& dir) {
         twice.add(Shown{name}), first = at->second, second = folder;
   }
   check(twice.empty(), dir, ": both ", Shown{first}, " and ", Shown{second}, " have folders ", twice,
-        ", so they are no classes; expected one of them as the data, and the other as test data");
+        ", so they are not classes; give one as the data and the other as the test data");
 }
 
 }  // namespace isonorm::data
