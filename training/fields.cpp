@@ -127,19 +127,18 @@ void fields(nn::TransformerOptions& o, Fields& f) {
   f.group = "Norms and residual stream";
   f("eps", eps, "added inside the root of every norm", above(0));
   f("final_norm", final_norm, "no norm before the head");
-  auto& [dropout, stochastic_depth, layer_scale, recentring] = branch;
+  auto& [dropout, stochastic_depth, layer_scale] = branch;
   f.group = "Regularization";
   f("dropout", dropout, "dropout probability of the entries of a residual branch", kProbability);
   f("stochastic_depth", stochastic_depth, "probability that a residual branch is skipped for an example", kProbability);
   f.group = "Norms and residual stream";
   f("layer_scale", layer_scale, "initial value of a learned factor per entry of a residual branch; 0: no factor");
-  f("recentring", recentring);
   f("connection", connection, "residual connection: how norms and sub-layers are connected to the residual stream");
   f.group = "Precision and devices";
   f("precision", precision.products,
     "dtype of matrix products and of saved activations: full (that of --dtype) or bf16; weights and optimizer stay "
     "f32");
-  f("stream_precision", precision.stream, "dtype of the residual stream; bf16 needs --precision bf16");
+  f("stream_precision", precision.residual, "dtype of the residual stream; bf16 needs --precision bf16");
   f.group = "Model";
   f("initialisation", initialisation,
     "by_layer: each layer's own; normal: N(0, 0.02^2), tables N(0, 2/5); scaled: normal, smaller where branches end; "

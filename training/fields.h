@@ -13,9 +13,6 @@ template <> struct ValueNames<NormKind> {  // the norms that a plain model may h
   static constexpr const char* names[] = {name_of(NormKind::none), name_of(NormKind::layer), name_of(NormKind::rms)};
 };
 template <> struct ValueNames<nn::Positions> { static constexpr const auto& names = nn::kPositionsNames; };
-template <> struct ValueNames<nn::Recentring> {
-  static constexpr const char* names[] = {"last", "first", "first_and_last"};
-};
 template <> struct ValueNames<streams::Form> {
   static inline const std::vector<std::string> names = streams::names_of(streams::kForms);
 };

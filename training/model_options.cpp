@@ -60,7 +60,8 @@ ModelOptions::ModelOptions(const Metadata& description, ModelList models)
   }
   if (known == description.size()) return;
   for (const auto& [key, value] : description)
-    check(key == kModelKind || (key.starts_with(kOptionPrefix) && has(key.substr(kOptionPrefix.size()))),
+    check(key == kModelKind || (key == kRemovedOption.first && value == kRemovedOption.second) ||
+              (key.starts_with(kOptionPrefix) && has(key.substr(kOptionPrefix.size()))),
           "model file: entry ", Shown{key}, " is no option of a ", row_->name);
 }
 

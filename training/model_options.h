@@ -25,6 +25,9 @@ inline constexpr std::string_view kOfTrainingAlone[] = {"model.dropout",        
 // Options that models of version 0.1.0 did not have at first, with the value that files without the entry mean.
 inline constexpr std::pair<std::string_view, const char*> kNewModelOptions[] = {{"head_bias", "true"}};
 
+// An option that older files have, with the only value that can be loaded.
+inline constexpr std::pair<std::string_view, std::string_view> kRemovedOption = {"model.recentring", "last"};
+
 // Sizes of a model that the data determine.
 struct ModelShape {
   int64_t image = 28, channels = 1, classes = 10;  // for images

@@ -53,7 +53,7 @@ void TensorParallel::share_block(nn::TransformerBlock& block, const std::string&
                                  const Rows& leave) {
   std::set<const void*> read;  // parameters of the last two cases
   for (const auto& [name, m] : block.named_modules()) {
-    if (auto* connection = dynamic_cast<nn::Connection*>(m)) connection->hand_by(enter);
+    if (auto* connection = dynamic_cast<nn::Connection*>(m)) connection->gather_by(enter);
     if (auto* branch = dynamic_cast<nn::BranchOutput*>(m)) {
       check(!rows || (branch->options().dropout == 0 && branch->options().stochastic_depth == 0),
             "tensor parallel: dropout is not supported if ranks share the rows");
@@ -65,8 +65,9 @@ void TensorParallel::share_block(nn::TransformerBlock& block, const std::string&
           for (const Tensor& p : child->parameters()) read.insert(&p.impl());
   }
   for (const nn::NamedParameter& p : block.named_parameters())
-    if (p.parametrisation && is_part(text(path, '.', p.name)))
-      for (const Tensor& beside : p.parametrisation->reads()) read.insert(&beside.impl());
+    if (is_part(text(path, '.', p.name)))
+      for (const auto& by : p.parametrisations)
+        for (const Tensor& other : by->reads()) read.insert(&other.impl());
   for (const nn::NamedParameter& p : block.named_parameters())
     if (!is_part(text(path, '.', p.name)) && (rows || read.contains(&p.tensor.impl())))
       on_grad(p.tensor, [&group = group_](const Tensor& g) { return all_reduced(g, group); });

@@ -51,7 +51,7 @@ std::string different_options(const Metadata& a, const Metadata& b, bool forms_t
   std::set<std::string> free(std::begin(training::kOfTrainingAlone), std::end(training::kOfTrainingAlone));
   if (!forms_too)
     free.insert({"model.form", "model.storage", "model.affine", "model.norm_bias", "model.bias", "model.qkv_bias",
-                 "model.tied", "model.head_bias", "model.layer_scale", "model.recentring", "model.centre_readers", "model.folded"});
+                 "model.tied", "model.head_bias", "model.layer_scale", "model.centre_readers", "model.folded"});
   const auto rotates = [](const Metadata& m) {
     const auto at = m.find("model.positions");
     return at != m.end() && at->second.starts_with("rotary");
