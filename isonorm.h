@@ -131,6 +131,7 @@
 #include "training/records/held_out.h"
 #include "training/records/run_logs.h"
 #include "training/run/saved_training.h"
+#include "training/run/trainer.h"
 #include "training/steps/callbacks.h"
 #include "training/steps/loop.h"
 #include "training/steps/lr_range.h"

@@ -163,6 +163,12 @@ NewestCheckpoint load_newest_checkpoint(const std::string& path) {
   }
 }
 
+void CheckpointFile::save(const Checkpoint& checkpoint) {
+  if (is_whole_) keep_previous_checkpoint(path_);
+  save_checkpoint(path_, checkpoint);
+  is_whole_ = true;
+}
+
 std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path) {
   if (path.empty()) return {};
   if (!std::filesystem::exists(path)) {

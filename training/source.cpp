@@ -246,4 +246,35 @@ std::string data_sha256(Input input, const std::string& data) {
   return all.hex();
 }
 
+std::string scale_text(const DataSpec& spec, const ModelShape& shape) {
+  const data::PixelScale scale = preprocessor_of(spec, shape.image, shape.channels).scale;
+  const auto list = [](const std::vector<double>& numbers) {
+    const bool alike = std::ranges::count(numbers, numbers[0]) == std::ssize(numbers);
+    std::string words;
+    for (const double x : std::span(numbers).first(alike ? 1 : numbers.size()))
+      words += text(words.empty() ? "" : " ", shortest(x));
+    return words;
+  };
+  return text("mean ", list(scale.mean), ", standard deviation ", list(scale.std));
+}
+
+std::vector<std::string> spec_notes(const DataSpec& file, const Source& source) {
+  std::vector<std::string> notes;
+  const TrainingOptions& o = source.options();
+  if (!o.spec.alphabet.empty() && file.alphabet.empty())
+    notes.push_back("the model does not say which bytes it knows: taking those of the data, in ascending order");
+  if (o.model.row().input != Input::images) return notes;
+  if (source.matches_classes() && file.classes != o.spec.classes)
+    notes.push_back(text("the head has the classes ", data::class_list(file.classes), "; those of the data are ",
+                         data::class_list(o.spec.classes),
+                         ": a class keeps its row by name, a new one begins with the mean of all rows"));
+  if (!source.matches_classes())
+    notes.push_back(
+        text("classes go by position: ", file.classes.empty() ? "the model has" : "the data have", " no class names"));
+  if (file.preprocessor.empty())
+    notes.push_back(
+        text("the model has no pixel scale: taking that of the data, ", scale_text(o.spec, o.model.shape())));
+  return notes;
+}
+
 }  // namespace isonorm::training

@@ -11,6 +11,7 @@
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/coordinates/pairs.h"
 #include "streams/stream.h"
+#include "training/steps/loop.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -50,7 +51,7 @@ void check_numbers(const TensorMap& state, const std::string& name) {
 }
 
 void check_finite(const std::string& name, const Tensor& t) {
-  check(is_finite(t), "convert: '", name, "' holds NaN or infinity");
+  check(training::is_finite(t), "convert: '", name, "' holds NaN or infinity");
 }
 
 void check_vector(const TensorMap& state, const std::string& name, const streams::Placement& layout, const char* what) {

@@ -6,6 +6,7 @@
 #include "equivalence/convert/convertible.h"
 #include "equivalence/verify/reader_check.h"
 #include "equivalence/verify/stream_reader.h"
+#include "training/steps/loop.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -135,7 +136,7 @@ StateComparison compare(const Side& a, const Side& b, bool readers) {
     each_pair(a, b, centred, centred && of_readers, [&](const Piece& p, const Piece& q, bool last, bool again) {
       if (!again) {
         for (const auto& [piece, side] : {std::pair(&p, &a), {&q, &b}}) {
-          if (const std::string name = not_finite(piece->state); !name.empty()) {
+          if (const std::string name = training::not_finite(piece->state); !name.empty()) {
             if (readers) check_values(piece->state, piece->layout);
             entries.finite = false,
             entries.reason = text("'", name, "' of the ", side->which, " holds NaN or infinity");

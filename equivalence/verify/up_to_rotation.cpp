@@ -15,6 +15,7 @@
 #include "equivalence/convert/convertible.h"
 #include "streams/rotation.h"
 #include "streams/stream.h"
+#include "training/steps/loop.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -196,7 +197,7 @@ RotationComparison compare_up_to_rotation(const LazyState& a, streams::Placement
     one.add(p.name, detach(state.read(p.name)));
     if (readers) check_values(one, layout);
     const Tensor& t = one.at(p.name);
-    result.entries.finite = is_finite(t);
+    result.entries.finite = training::is_finite(t);
     if (!(largest_entry(t.to(DType::f64)) < kLargest))
       why = text("'", p.name, "' holds NaN, infinity or an entry above ", kLargest);
     return by_rows(t, p.dim, p.parts);

@@ -14,14 +14,14 @@ namespace isonorm::training {
 namespace {
 
 // The option's value as a JSON number if it is one, else as text.
-json option_value(const std::string& name, const std::string& value) {
+json logged_value(const std::string& name, const std::string& value) {
   const json read = parsed(value);
   return !names_a_file(name) && (read.is_number() || read.is_boolean()) ? read : json(value);
 }
 
 json manifest_json(const Manifest& m) {
   json options = json::object();
-  for (const auto& [name, value] : m.options) options[name] = option_value(name, value);
+  for (const auto& [name, value] : m.options) options[name] = logged_value(name, value);
   json object = {{"version", m.version},
                  {"compiler", m.compiler},
                  {"flags", m.flags},
@@ -62,7 +62,7 @@ nlohmann::json identity(const json& manifest) {
   if (!of.contains("options") || !of["options"].is_object()) return of;
   const auto leave_out = [&](const std::string& name, const char* value) {  // older logs lack the entry
     const auto at = of["options"].find(name);
-    if (at != of["options"].end() && *at == nlohmann::json(option_value(name, value))) of["options"].erase(at);
+    if (at != of["options"].end() && *at == nlohmann::json(logged_value(name, value))) of["options"].erase(at);
   };
   for (const auto& [name, value] : kNewOptions) leave_out(name, value);
   for (const auto& [name, value] : kNewModelOptions) leave_out(std::string(name), value);

@@ -1,4 +1,4 @@
-#include "tools/model_data.h"
+#include "equivalence/services/model_data.h"
 
 #include <cmath>
 #include <cstdio>
@@ -13,12 +13,13 @@
 #include "exchange/hub/family.h"
 #include "io/checkpoint.h"
 #include "streams/stream.h"
-#include "tools/ending.h"
-#include "tools/given.h"
+#include "core/system/failures.h"
+#include "training/run/given.h"
 #include "training/source.h"
 #include "training/text_data.h"
+#include "training/steps/loop.h"
 
-namespace isonorm::tools {
+namespace isonorm::services {
 
 using namespace equivalence;
 
@@ -27,7 +28,7 @@ constexpr int64_t kSpecLimit = int64_t{1} << 20;  // bytes
 }  // namespace
 
 void check_finite(const std::string& path, const TensorMap& weights) {
-  if (const std::string name = not_finite(weights); !name.empty())
+  if (const std::string name = training::not_finite(weights); !name.empty())
     throw Diverged(text(printable(path), ": ", printable(name, 200), " holds NaN or infinity"));
 }
 
@@ -132,4 +133,4 @@ void print_changes(const FileConversion& c, const std::function<void(const std::
   print_line("");
 }
 
-}  // namespace isonorm::tools
+}  // namespace isonorm::services
