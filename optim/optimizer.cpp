@@ -13,7 +13,8 @@ namespace isonorm::optim {
 
 Optimizer::Optimizer(const char* name, size_t parameters) : name_(name) {
   check(parameters > 0, name,
-        ": it is made of no parameters, nothing would train; those of a module are what it gave to add()");
+        ": it is made of no parameters, nothing would train; a module has only parameters and children that were given "
+        "to add()");
 }
 
 void Optimizer::check_option(bool ok, const char* what, double value, const char* expected) const {

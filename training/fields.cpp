@@ -57,10 +57,11 @@ template <> struct Word<Warmup> {
 
 namespace {
 
-// Of dimensions: two of them can be multiplied.
+// Limits for sizes: the product of two does not overflow.
 constexpr Limits size(double least) { return {.least = least, .most = 1 << 24}; }
 
-// "decoupled for adamw (default 0.01), sgdw, lion; else L2 (default 0)": those with a default of their own first.
+// "decoupled for adamw (default 0.01), sgdw, lion; else L2 (default 0)": optimizers with a default of their own come
+// first.
 std::string decay_help() {
   std::string first, rest;
   for (const OptimizerRow& row : optimizers()) {
@@ -92,7 +93,8 @@ std::string tuning_help(const char* what, std::optional<double> Tuning::*member)
 
 }  // namespace
 
-// The bindings name every member: one more does not compile until it has its line. The stream says which norm it is.
+// The structured binding names every member, so a new one does not compile until it is listed. The norm is not an
+// option here: the stream's form determines it.
 void fields(nn::TransformerOptions& o, Fields& f) {
   auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions, rotary_base, rotary_share,
          qk_norm, parallel, shared_norm, causal, affine, norm_bias, folded, scaled_gains, bias, qkv_bias, norm, eps,

@@ -1,4 +1,4 @@
-// The options of Transformers, streams and trainings: each a line, with its help and limits.
+// The options of Transformers, streams and trainings, one line each, with help and limits.
 #pragma once
 
 #include "training/options/option.h"
@@ -9,7 +9,7 @@ namespace isonorm::training {
 template <> struct ValueNames<nn::Precision> { static constexpr const auto& names = nn::kPrecisionNames; };
 template <> struct ValueNames<nn::Activation> { static constexpr const auto& names = nn::kActivationNames; };
 template <> struct ValueNames<nn::Initialisation> { static constexpr const auto& names = nn::kInitialisationNames; };
-template <> struct ValueNames<NormKind> {  // those that stand alone
+template <> struct ValueNames<NormKind> {  // the norms that a plain model may have
   static constexpr const char* names[] = {name_of(NormKind::none), name_of(NormKind::layer), name_of(NormKind::rms)};
 };
 template <> struct ValueNames<nn::Positions> { static constexpr const auto& names = nn::kPositionsNames; };
@@ -23,11 +23,11 @@ template <> struct ValueNames<data::Task> { static constexpr const auto& names =
 
 void fields(nn::TransformerOptions& options, Fields& f);
 void fields(streams::StreamOptions& options, Fields& f);
-void fields(TrainingOptions& options, Fields& f);  // but for the model's
+void fields(TrainingOptions& options, Fields& f);  // without the model's options
 
-bool is_of_streams(std::string_view name);  // whether it is an option of streams
+bool is_of_streams(std::string_view name);  // true if it is an option of streams
 
-// The model's, and then the training's. They refer to `options`.
+// The model's options, then the training's. They refer to `options`.
 std::vector<Option> options_of(TrainingOptions& options);
 
 }  // namespace isonorm::training

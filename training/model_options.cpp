@@ -141,7 +141,7 @@ void ModelOptions::check_size(const TensorMap& state) const {
   const int64_t block = mul(t.width, add(mul(4, mul(t.heads, t.head_width)), mul(2, t.mlp_width)));
   const int64_t rows = row_->stream_rows(whole.options_);
   const int64_t claimed = row_->transformer ? add(mul(blocks, block), mul(t.width, rows)) : rows;
-  // Compressed storage of the smallest stream holds half of it.
+  // Compressed storage of a stream of width 2 holds only half of the parameters.
   check(claimed / 4 <= held, "model file: a model of these options has about ", claimed, " parameters, the file holds ",
         held);
 }

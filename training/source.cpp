@@ -23,7 +23,7 @@ constexpr int64_t kMadePairs = 4096;
 
 int64_t letters(const TrainingOptions& o) { return o.letters > 0 ? o.letters : 13; }
 
-// The text that replaces a file: random letters, enough that each occurs, or sentences.
+// The text used if no file is given: random letters, long enough that each occurs, or sentences.
 std::vector<uint8_t> own_text(const TrainingOptions& o) {
   if (o.letters == 0) {
     const std::string sentences = data::made_text(o.seed, 1 << 15);
@@ -168,7 +168,7 @@ void Source::take_text() {
   const auto open = [&](const std::string& path, double held_out, const data::Alphabet& alphabet) {
     OpenText opened = open_text(path, o, held_out, alphabet, uses_ == Uses::evaluation ? "" : "isonorm train ");
     readings_.push_back(std::move(opened.reading));
-    test_file_tokens_ = opened.text->length(), test_file_bytes_ = opened.bytes;  // of the last file that is opened
+    test_file_tokens_ = opened.text->length(), test_file_bytes_ = opened.bytes;  // of the file that was opened last
     return opened.text;
   };
   std::shared_ptr<data::Text> text;
@@ -220,7 +220,7 @@ Source::Source(const TrainingOptions& o, Uses uses)
 
 Examples Source::batch(int64_t step) {
   if (step != next_step_) seek_(step);
-  next_step_ = -1;  // until there is one
+  next_step_ = -1;  // no batch yet
   const Examples e = next_();
   next_step_ = step + 1;
   return e;

@@ -19,7 +19,7 @@ nn::TransformerOptions part_of(nn::TransformerOptions o, const Group& group) {
         o.kv_heads, " of keys and values and ", o.mlp_width, " hidden entries on ", n,
         " ranks, expected numbers that they share evenly");
   check(n == 1 || (!o.connection.inner_norms && o.positions != nn::Positions::alibi && o.branch.layer_scale == 0),
-        "tensor parallel: inner norms, ALiBi and layer scale see what several ranks have");
+        "tensor parallel: inner norms, ALiBi and layer scale would need the parts of several ranks");
   o.heads /= n, o.kv_heads /= n, o.mlp_width /= n;
   return o;
 }
@@ -38,7 +38,8 @@ TensorParallel::TensorParallel(nn::Module& part, const nn::TransformerOptions& w
     return rows ? sum_of_own_part(x, 1, group) : sum_of_parts(x, group);
   };
   for (const auto& [path, m] : part.named_modules()) {
-    check(!dynamic_cast<nn::CrossAttention*>(m), "tensor parallel: '", path, "' attends to the rows of another stack");
+    check(!dynamic_cast<nn::CrossAttention*>(m), "tensor parallel: '", path,
+          "' is cross-attention, which is not supported");
     auto* stack = dynamic_cast<nn::TransformerStack*>(m);
     if (stack && options.rows) stack->share_rows(own, whole_rows);
     if (auto* block = dynamic_cast<nn::TransformerBlock*>(m)) share_block(*block, path, options.rows, enter, leave);
@@ -55,7 +56,7 @@ void TensorParallel::share_block(nn::TransformerBlock& block, const std::string&
     if (auto* connection = dynamic_cast<nn::Connection*>(m)) connection->gather_by(enter);
     if (auto* branch = dynamic_cast<nn::BranchOutput*>(m)) {
       check(!rows || (branch->options().dropout == 0 && branch->options().stochastic_depth == 0),
-            "tensor parallel: dropout in a block whose rows the ranks share");
+            "tensor parallel: dropout is not supported if ranks share the rows");
       branch->sum_by(leave);
     }
     if (dynamic_cast<nn::MultiheadAttention*>(m))

@@ -96,7 +96,7 @@ std::vector<fs::path> companions(const std::string& folder) {
   return files;
 }
 
-// A random name in the folder of `target`, which no other file has.
+// A random name, in the folder of `target`, that no other file has.
 std::string temporary_name(const fs::path& target) {
   std::random_device random;
   return target.string() + printed(".tmp.%08x%08x", random(), random());

@@ -198,7 +198,7 @@ TEST_CASE("tensor parallel: of images, and never of a decoder that reads another
                                 nn::EncoderDecoder part(part_of(both, g));
                                 TensorParallel(part, both.transformer, g);
                               }),
-                    Contains("attends to the rows of another stack"));
+                    Contains("is cross-attention, which is not supported"));
 }
 
 TEST_CASE(
@@ -262,7 +262,8 @@ TEST_CASE("tensor parallel: what does not divide, or sees what other ranks have,
   refused({.transformer = {.positions = nn::Positions::alibi}}, "ALiBi");
   refused({.transformer = {.connection = nn::kSubLn}}, "inner norms");
   refused({.transformer = {.branch = {.layer_scale = 0.1}}}, "layer scale");
-  refused({.transformer = {.branch = {.dropout = 0.1}}, .rows = true}, "dropout in a block whose rows the ranks share");
+  refused({.transformer = {.branch = {.dropout = 0.1}}, .rows = true},
+          "dropout is not supported if ranks share the rows");
   CHECK_THROWS_WITH(
       run_ranks(2,
                 [](Group& g) {

@@ -25,7 +25,7 @@ struct Translator {
     return checked_add(m.vocab, positions, "model file: size");
   }
   static int64_t more_blocks(const nn::EncoderDecoderOptions& m) { return m.decoder_depth; }
-  // Into one of the two streams each.
+  // One parameter for each of the two streams.
   static bool enters(std::string_view name, const nn::EncoderDecoderOptions& m) {
     const bool learned = m.transformer.positions == nn::Positions::learned;
     return name == (learned ? "source_position.weight" : "source.weight") ||
