@@ -24,7 +24,7 @@ void add_result_options(CLI::App& command, ConvertOptions& o) {
 Verb add_convert(CLI::App& app) {
   CLI::App* command = app.add_subcommand("convert", "Convert a checkpoint to another form of its residual stream");
   auto o = std::make_shared<ConvertOptions>();
-  const CLI::Validator form = one_of(streams::kLayerNormForms);
+  const CLI::Validator form = one_of(streams::layer_norm_forms());
   command
       ->add_option("IN", o->in,
                    "a checkpoint of isonorm train, a safetensors file, or a folder of the Hugging Face hub")

@@ -24,9 +24,8 @@ Verb add_rotate(CLI::App& app) {
           "hadamard:SEED (random signs, then a Hadamard matrix), haar:SEED (any direction as likely as another), or a "
           ".npy or safetensors file with an orthogonal matrix Q: rows x of the stream become x Q")
       ->required();
-  using streams::Form;
-  static constexpr Form kRotated[] = {Form::rms_norm, Form::crms_isometric, Form::uncentred_rms_norm};
-  command->add_option("--from", o->from, "form of IN (default: what IN says)")->check(one_of(kRotated));
+  command->add_option("--from", o->from, "form of IN (default: what IN says)")
+      ->check(one_of(streams::forms_that(&streams::FormRow::rotates)));
   command->add_option("--spec", o->spec,
                       "JSON file that says which tensors read and write the stream, as for isonorm convert");
   add_result_options(*command, *o);
