@@ -28,8 +28,8 @@ constexpr std::string_view kFreeOfInit[] = {"model.form", "model.storage", "mode
 // The options of two models, whatever coordinates their streams are in.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
   const streams::FormRow &theirs = row_of(file.stream().form), &ours = row_of(asked.stream().form);
-  check(theirs.form == ours.form || (theirs.layer_norm_model() && ours.layer_norm_model()), "its stream is ",
-        theirs.name, ", asked for is ", ours.name, ", which is another function");
+  check(file.stream().form == asked.stream().form || (theirs.layer_norm_model() && ours.layer_norm_model()),
+        "its stream is ", theirs.name, ", asked for is ", ours.name, ", which is another function");
   const Metadata other = file.description();
   for (const auto& [name, value] : asked.description()) {
     const auto at = other.find(name);
@@ -97,7 +97,7 @@ TensorMap initial_weights(const std::string& path, const nn::Module& model, DTyp
   if (!file.description.empty()) {
     const Scope scope(path);
     const streams::Form stored = training::stored_form(training::ModelOptions(file.description));
-    if (row_of(stored).centres) {
+    if (row_of(stored).centres()) {
       ModelConversion raw = convert_model(file, streams::Form::layer_norm);
       file.state = std::move(raw.conversion.exact), file.description = std::move(raw.description);
     }

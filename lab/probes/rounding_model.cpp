@@ -73,7 +73,7 @@ Tensor RoundingModel::raw(const std::string& name) const {
 // The writer's mapped weight. The identity does not round.
 Tensor RoundingModel::written(const std::string& name, int dim) {
   const Tensor w = raw(name);
-  if (!w.defined() || stream_.form() == Form::layer_norm) return w;
+  if (!w.defined() || !stream_.centres()) return w;
   return round_.value(stream_.map_writer(round_.gradient_of(w), dim));
 }
 
@@ -101,9 +101,10 @@ RoundingModel::Linear RoundingModel::reader(const std::string& name, const std::
 Tensor RoundingModel::norm(const Tensor& rows, const std::string& name) {
   const double d = static_cast<double>(stream_.width());
   Tensor x = round_.gradient_of(rows);
-  if (stream_.form() == Form::layer_norm) x = round_.inside(x - round_.row_sum(x) / d);
+  const NormKind kind = row_of(stream_.form()).norm;
+  if (kind == NormKind::layer) x = round_.inside(x - round_.row_sum(x) / d);
   Tensor squares = round_.row_sum(square(x));
-  if (stream_.form() == Form::crms_norm) squares = squares + square(round_.row_sum(x));
+  if (kind == NormKind::crms) squares = squares + square(round_.row_sum(x));
   if (transformer().width == 2) kinks_.push_back(sqrt(detach(squares)));
   Tensor y = x * round_.inside(rsqrt(squares / d + transformer().eps));
   if (transformer().affine && !hands_over()) {

@@ -19,7 +19,7 @@ TEST_CASE("weights of every arrangement go from form to form, and are verified")
     nn::VitOptions v = small_vit({.affine = affine, .connection = a});
     g.transformer.depth = v.transformer.depth = 4;
     const ModelFile file = images ? file_of(v) : file_of(g);
-    for (const streams::Form to : streams::kCentredForms) {
+    for (const streams::Form to : streams::centred_forms()) {
       INFO(name_of(to));
       const ModelFile there = converted_exactly(file, to);
       CHECK(verify_models(file, there).same());
@@ -115,7 +115,7 @@ TEST_CASE("gains that begin scaled train as one model in every form, and are fol
   manual_seed(3);
   const ModelFile file = file_of(small_gpt({.affine = true, .scaled_gains = true}));
   CHECK(file.description.at("model.scaled_gains") == "true");
-  for (const streams::Form to : streams::kCentredForms) {
+  for (const streams::Form to : streams::centred_forms()) {
     INFO(name_of(to));
     const ModelFile there = converted_exactly(file, to);
     CHECK(there.description.at("model.scaled_gains") == "false");

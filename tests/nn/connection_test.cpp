@@ -8,8 +8,8 @@
 using namespace isonorm;
 using namespace isonorm::nn;
 using Catch::Matchers::Contains;
+using streams::centred_forms;
 using streams::Form;
-using streams::kCentredForms;
 using streams::Role;
 using streams::Stored;
 
@@ -28,7 +28,7 @@ TransformerOptions transformer(const Arrangement& connection) {
 
 TEST_CASE("every arrangement has one function and one gradient in all forms of its stream") {
   for (const Arrangement& a : kArrangements)
-    for (const Form form : kCentredForms)
+    for (const Form form : centred_forms())
       for (const bool affine : {false, true})
         for (int model = 0; model < 4; ++model) {
           INFO(a.name << ", " << name_of(form) << (affine ? ", affine" : "") << ", model " << model);
@@ -59,7 +59,7 @@ TEST_CASE("what weights of an arrangement hide is what their roles say") {
   // its rows. Nothing else may: every neutral matrix that touches the stream changes the logits.
   for (const Arrangement& a : kArrangements)
     for (const bool affine : {false, true})
-      for (const Form form : kCentredForms) {
+      for (const Form form : centred_forms()) {
         manual_seed(9);
         TransformerOptions t = transformer(a);
         t.affine = affine;

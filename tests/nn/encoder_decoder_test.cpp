@@ -7,8 +7,8 @@
 using namespace isonorm;
 using namespace isonorm::nn;
 using Catch::Matchers::Contains;
+using streams::centred_forms;
 using streams::Form;
-using streams::kCentredForms;
 using streams::Stored;
 
 namespace {
@@ -70,7 +70,7 @@ TEST_CASE("translate: one function and one gradient in all forms of the two stre
   manual_seed(2);
   const Tensor ids = randint(1, kVocab, {2, 2 * kContext}), targets = randint(0, kVocab, {2, kContext});
   for (const Arrangement& a : kArrangements)
-    for (const Form form : kCentredForms)
+    for (const Form form : centred_forms())
       for (const bool tied : {false, true})
         for (const bool affine : {false, true}) {
           INFO(a.name << ", " << name_of(form) << (tied ? ", tied" : "") << (affine ? ", affine" : ""));

@@ -129,7 +129,7 @@ void check_split(const Setting& s, int ranks) {
 }  // namespace
 
 TEST_CASE("tensor parallel: a part on each rank is the whole model, in every form") {
-  for (const Form form : streams::kForms)
+  for (const Form form : streams::all_forms())
     for (const bool rows : {false, true})
       for (const int ranks : {1, 2, 4}) {
         INFO(name_of(form) << ", rows " << rows << ", " << ranks << " ranks");

@@ -112,7 +112,7 @@ ExperimentResult tensor_parallel(const ExperimentOptions& options) {
                         .high = 10,
                         .zones = {{"good", "the same", 1e-17, kSame}, {"bad", "another training", kDifferent, 10}}};
   bool as_derived = true;
-  for (Form form : streams::kLayerNormForms) {
+  for (Form form : streams::layer_norm_forms()) {
     options.go_on();
     nn::Gpt whole = made(rank_gpt(kWidth, kDepth), form, options.seed);
     const TensorMap start = nn::clone(whole.state_dict());
