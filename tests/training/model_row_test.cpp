@@ -5,7 +5,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/loss.h"
 #include "core/random.h"
-#include "optim/lion.h"
+#include "optim/sign.h"
 #include "streams/stream.h"
 #include "tests/support/catch.h"
 #include "tests/support/read_text.h"
