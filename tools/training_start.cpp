@@ -29,7 +29,7 @@ namespace {
 
 constexpr const char *kEarlier = "earlier", *kTestData = "test_data";
 
-// What may differ between the weights of --init and the model beside kOfTrainingAlone: coordinates, and whether gains are in
+// What may differ between the weights of --init and the model beside options of training alone: coordinates, and whether gains are in
 // their readers already.
 constexpr std::string_view kFreeOfInit[] = {"model.form", "model.storage", "model.centre_readers", "model.folded",
                                             "model.layer_scale"};
@@ -43,8 +43,7 @@ void check_same_model(const training::ModelOptions& file, const training::ModelO
   for (const auto& [name, value] : asked.description()) {
     const auto at = other.find(name);
     const std::string theirs = at == other.end() ? "nothing" : at->second;
-    const bool free =
-        std::ranges::count(kFreeOfInit, name) > 0 || std::ranges::count(training::kOfTrainingAlone, name) > 0;
+    const bool free = std::ranges::count(kFreeOfInit, name) > 0 || training::is_training_only(name);
     check(free || theirs == value, "its ", name, " is ", printable(theirs, 80), ", asked for is ", value);
   }
 }

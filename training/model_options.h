@@ -16,11 +16,6 @@ inline constexpr std::string_view kOptionPrefix = "model.";
 inline constexpr const char* kModelKind = "model.kind";  // the row, which every description has
 inline constexpr int64_t kMostTokens = 4096;             // of random inputs, if the vocabulary has no more
 
-// What acts in training alone, or is in what dtypes the function is computed: models that differ in these are one function.
-inline constexpr std::string_view kOfTrainingAlone[] = {"model.dropout",        "model.stochastic_depth",
-                                                        "model.precision",      "model.stream_precision",
-                                                        "model.initialisation", "model.scaled_gains"};
-
 // Options of models that version 0.1.0 did not have at first, with the value that its models had. Files without an entry for such an
 // option mean this value.
 inline constexpr std::pair<std::string_view, const char*> kNewModelOptions[] = {{"head_bias", "true"}};
@@ -40,6 +35,9 @@ struct NamedValue {
 
 class ModelOptions {
  public:
+  ModelOptions(const ModelOptions& other);
+  ModelOptions(ModelOptions&&) = default;
+  ModelOptions& operator=(ModelOptions other);
   // {kGpt, {.width = 16, .depth = 2}, {{"context", 8}, {"tied", true}}}: the defaults but for these. Throws as set().
   ModelOptions(const ModelRow& row = kVit, const nn::TransformerOptions& transformer = {},
                std::initializer_list<NamedValue> own = {});
@@ -52,7 +50,7 @@ class ModelOptions {
 
   const ModelRow& row() const { return *row_; }
   const nn::TransformerOptions& transformer() const { return const_cast<ModelOptions*>(this)->transformer(); }
-  nn::TransformerOptions& transformer() { return row_->transformer ? row_->transformer(options_) : plain_; }
+  nn::TransformerOptions& transformer() { return config_->transformer() ? *config_->transformer() : plain_; }
   const streams::StreamOptions& stream() const { return stream_; }
   streams::StreamOptions& stream() { return stream_; }
 
@@ -63,6 +61,9 @@ class ModelOptions {
   std::string value(std::string_view name) const;  // as text; "" where the model has no such option
   int64_t number(std::string_view name) const;     // 0 where it has none
   bool flag(std::string_view name) const { return value(name) == "true"; }
+  // The first option that has none of these marks (training/options/option.h) and not its default value, as
+  // "connection post_ln, expected pre_ln"; empty if there is none.
+  std::string first_without(unsigned marks) const;
   // Throws where the model has no such option, or it cannot be that.
   void set(const NamedValue& option);
 
@@ -79,10 +80,10 @@ class ModelOptions {
   // Throws where a model of these sizes has far more parameters than `state`: before memory is taken for it.
   void check_size(const TensorMap& state) const;
   // Whether one number added to this parameter is added to the stream as it enters.
-  bool enters(std::string_view parameter) const { return row_->enters(parameter, options_); }
+  bool enters(std::string_view parameter) const { return config_->enters(parameter); }
   // The model on its stream, with initial parameters of dtype f32, in training mode.
   std::unique_ptr<nn::Module> make() const { return make(stream_); }
-  std::unique_ptr<nn::Module> make(const streams::StreamOptions& stream) const { return row_->make(options_, stream); }
+  std::unique_ptr<nn::Module> make(const streams::StreamOptions& stream) const { return config_->make(stream); }
   // The model with parameters of dtype f64, in evaluation mode: it computes in f64, whatever its precision. The values
   // are to be loaded: none are drawn (nn::SkipInit).
   std::unique_ptr<nn::Module> build() const;
@@ -97,17 +98,19 @@ class ModelOptions {
   Tensor inputs(int64_t rows, uint64_t seed) const;
 
  private:
-  ModelOptions(const ModelRow& row, AnyOptions options);
+  ModelOptions(const ModelRow& row, std::unique_ptr<ModelConfig> config);
   void take_norm();  // from the Transformer's options into the stream's, whose form says what norms there are
 
   const ModelRow* row_;
-  AnyOptions options_;
+  std::unique_ptr<ModelConfig> config_;
   nn::TransformerOptions plain_ = {};  // of a model that is made of no Transformer's options: the defaults
   streams::StreamOptions stream_;
 };
 
 // Whether models of this row have an option of that name: "tied".
 bool has(const ModelRow& row, std::string_view option);
+// Whether the option of this key ("model.dropout") has the mark kTrainingOnly.
+bool is_training_only(std::string_view key);
 // The names of the models that have the option, or that read such input: "vit, mixer".
 std::string models_with(std::string_view option, const char* separator = ", ");
 std::string models_with(Input input, const char* separator = ", ");
