@@ -31,8 +31,7 @@ constexpr int64_t kMostPreprocessor = int64_t{1} << 20;  // bytes of the file
 
 // What a folder does not say.
 bool not_of_folder(std::string_view option) {
-  return std::ranges::count(training::kOfTrainingAlone, option) > 0 || option == "model.storage" ||
-         option == "model.centre_readers";
+  return training::is_training_only(option) || option == "model.storage" || option == "model.centre_readers";
 }
 
 // The options of a folder's model. Throws, naming the key of config.json, where one cannot be that.

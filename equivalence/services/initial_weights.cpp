@@ -34,8 +34,7 @@ void check_same_model(const training::ModelOptions& file, const training::ModelO
   for (const auto& [name, value] : asked.description()) {
     const auto at = other.find(name);
     const std::string theirs = at == other.end() ? "nothing" : at->second;
-    const bool free =
-        std::ranges::count(kFreeOfInit, name) > 0 || std::ranges::count(training::kOfTrainingAlone, name) > 0;
+    const bool free = std::ranges::count(kFreeOfInit, name) > 0 || training::is_training_only(name);
     check(free || theirs == value, "its ", name, " is ", printable(theirs, 80), ", asked for is ", value);
   }
 }

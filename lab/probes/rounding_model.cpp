@@ -38,18 +38,10 @@ RoundingModel::RoundingModel(const training::TrainingOptions& o, Form form, cons
 
 bool RoundingModel::writes_out(const training::TrainingOptions& o) {
   const training::ModelRow* row = &o.model.row();
-  // A new member does not compile until it is named here. Then decide whether it is implemented here, or refused.
-  [[maybe_unused]] const auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions,
-                                rotary_base, rotary_share, qk_norm, parallel, shared_norm, causal, affine, norm_bias,
-                                folded, scaled_gains, bias, qkv_bias, norm, eps, final_norm, branch, connection,
-                                precision, initialisation] = o.model.transformer();
-  const bool known_positions =
-      positions == nn::Positions::learned || positions == nn::Positions::none ||
-      (positions == nn::Positions::rotary && rotary_base == nn::TransformerOptions().rotary_base);
-  return (row == &training::kVit || row == &training::kGpt) && connection == nn::kPreLn && known_positions &&
-         (kv_heads == 0 || kv_heads == heads) && !parallel && rotary_share == 1 && qk_norm == NormKind::none &&
-         activation != Activation::quick_gelu && !o.model.flag("cls_position") &&
-         o.model.number("position_offset") == 0;
+  const nn::TransformerOptions& t = o.model.transformer();
+  return (row == &training::kVit || row == &training::kGpt) && t.activation != Activation::quick_gelu &&
+         t.positions != nn::Positions::rotary_halves && t.positions != nn::Positions::alibi &&
+         o.model.first_without(training::kInRounding).empty();
 }
 
 nn::Module& RoundingModel::model() {

@@ -7,7 +7,7 @@
 #include "core/system/profile.h"
 #include "nn/residual/all.h"
 #include "streams/stream_watch.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "streams/transformer.h"
 #include "tests/support/nearest_bf16.h"
 #include "tests/support/ops.h"

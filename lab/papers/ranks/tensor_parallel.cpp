@@ -10,13 +10,13 @@
 #include "autograd/ops/reduce.h"
 #include "core/printed.h"
 #include "core/view.h"
+#include "distributed/parallel/tensor_parallel.h"
 #include "distributed/threads.h"
-#include "optim/adamw.h"
-#include "optim/clip.h"
 #include "lab/papers/all.h"
 #include "lab/papers/margin.h"
 #include "lab/papers/ranks/gpt.h"
-#include "distributed/parallel/tensor_parallel.h"
+#include "optim/adam.h"
+#include "optim/clip.h"
 
 namespace isonorm::papers {
 namespace {
