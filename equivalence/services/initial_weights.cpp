@@ -20,8 +20,8 @@ using namespace equivalence;
 
 namespace {
 
-// What may differ between the weights of --init and the model beside kOfTrainingAlone: coordinates, and whether gains are in
-// their readers already.
+// What may differ between the weights of --init and the model besides options of training alone: coordinates,
+// and whether the readers have the gains already.
 constexpr std::string_view kFreeOfInit[] = {"model.form", "model.storage", "model.centre_readers", "model.folded",
                                             "model.layer_scale"};
 

@@ -100,11 +100,7 @@ TEST_CASE("G6: the forms train as Pre-LN does, with every optimizer; converted w
 TEST_CASE("the forms train as Pre-LN does under what trainings have beside an optimizer") {
   using Change = void (*)(TrainingOptions&, nn::TransformerOptions&);
   const std::pair<const char*, Change> regimes[] = {
-      {"learned gains and biases", [](auto&, auto& t) { t.affine = true; }},
       {"f32", [](auto& o, auto&) { o.dtype = DType::f32; }},
-      {"dropout", [](auto&, auto& t) { t.branch.dropout = 0.2; }},
-      {"stochastic depth", [](auto&, auto& t) { t.branch.stochastic_depth = 0.3; }},
-      {"layer scale", [](auto&, auto& t) { t.branch.layer_scale = 0.5, t.affine = true; }},
       {"decay of matrices", [](auto& o, auto& t) { o.decay_matrices_only = t.affine = true, o.weight_decay = 0.3; }},
       {"accumulation", [](auto& o, auto&) { o.accumulate = 3; }},
       {"average", [](auto& o, auto&) { o.ema = 0.9; }},

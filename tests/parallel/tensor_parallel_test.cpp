@@ -15,7 +15,7 @@
 #include "distributed/parallel/collectives.h"
 #include "distributed/threads.h"
 #include "nn/encoder_decoder.h"
-#include "nn/residual/all.h"
+#include "nn/residual/sub_ln.h"
 #include "nn/vit.h"
 #include "optim/adam.h"
 #include "streams/transformer.h"
@@ -136,35 +136,6 @@ TEST_CASE("tensor parallel: a part on each rank is the whole model, in every for
         CHECK_NOTHROW(
             check_split({.transformer = {.affine = form != Form::none}, .on = {.form = form}, .rows = rows}, ranks));
       }
-}
-
-TEST_CASE("tensor parallel: in every arrangement and with the options of published models") {
-  for (const nn::Arrangement& a : nn::kArrangements) {
-    if (a.inner_norms) continue;
-    INFO(a.name);
-    for (const bool rows : {false, true})
-      for (const Form form : {Form::rms_norm, Form::crms_norm})
-        CHECK_NOTHROW(check_split(
-            {.transformer = {.affine = true, .connection = a}, .on = {.form = form}, .rows = rows, .depth = 4}, 2));
-  }
-  for (const bool rows : {false, true}) {
-    INFO("rows " << rows);
-    CHECK_NOTHROW(check_split({.transformer = {.kv_heads = 2,
-                                               .activation = nn::Activation::swiglu,
-                                               .positions = nn::Positions::rotary_halves,
-                                               .qk_norm = NormKind::layer,
-                                               .affine = true},
-                               .on = {.form = Form::crms_isometric},
-                               .rows = rows,
-                               .tied = true},
-                              2));
-    CHECK_NOTHROW(
-        check_split({.transformer = {.parallel = true, .shared_norm = true, .affine = true}, .rows = rows}, 2));
-    CHECK_NOTHROW(check_split({.transformer = {.bias = false, .qkv_bias = true}, .rows = rows}, 4));
-    CHECK_NOTHROW(check_split({.on = {.form = Form::crms_norm, .storage = streams::Stored::mapped}, .rows = rows}, 2));
-    CHECK_NOTHROW(check_split({.transformer = {.affine = true}, .on = {.centre_readers = true}, .rows = rows}, 2));
-  }
-  CHECK_NOTHROW(check_split({.transformer = {.branch = {.dropout = 0.25}}, .on = {.form = Form::crms_norm}}, 2));
 }
 
 TEST_CASE("tensor parallel: of images, and never of a decoder that reads another stack") {
