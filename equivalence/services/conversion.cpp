@@ -11,7 +11,7 @@
 #include "equivalence/convert/convertible.h"
 #include "equivalence/reference/reference.h"
 #include "equivalence/reference/stream_sum.h"
-#include "equivalence/verify/file_conversion.h"
+#include "equivalence/services/file_conversion.h"
 #include "exchange/hub/folder.h"
 #include "exchange/hub/llama.h"
 #include "io/json_text.h"

@@ -4,7 +4,7 @@
 #include "equivalence/coordinates/parameter_map.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/lockstep/prove.h"
-#include "equivalence/verify/file_conversion.h"
+#include "equivalence/services/file_conversion.h"
 #include "tests/equivalence/model_files.h"
 
 namespace {
@@ -47,7 +47,7 @@ TrainingOptions small() {
   return o;
 }
 
-ProofResult proof_of(const std::string& form) { return prove({.forms = {form}, .controls = 2, .training = small()}); }
+ProofResult proof_of(const std::string& form) { return prove({.training = small(), .forms = {form}, .controls = 2}); }
 
 }  // namespace
 
