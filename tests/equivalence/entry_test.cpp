@@ -202,7 +202,7 @@ TEST_CASE("several streams: a tensor belongs to one of them, what none names is 
   CHECK_THROWS_WITH(found("{\"width\": 6, \"streams\": {" + stream("a") + "}}"),
                     Contains("\"width\" stands beside \"streams\""));
   CHECK_THROWS_WITH(found("{\"streams\": {" + stream("a") + ", " + stream("a") + "}}"),
-                    Contains("a stream is called \"a\""));
+                    Contains("\"a\" is there twice"));
   CHECK_THROWS_WITH(streams::Layout::from_json(both), Contains("several streams"));
 }
 

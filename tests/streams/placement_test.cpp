@@ -204,6 +204,12 @@ TEST_CASE("what a description leaves out or says twice is refused by name") {
   const std::tuple<const char*, const char*, const char*> wrong[] = {
       {"\"width\": 8,", "", "\"width\" is 0"},
       {"\"width\": 8", "\"width\": 8, \"width\": 8", "twice"},
+      {"\"width\": 8", "\"width\": -8", "\"width\" is '-8', expected a whole number from 0 on"},
+      {"\"wpe.weight\": 1", "\"wpe.weight\": 1, \"wpe.weight\": 1", "\"wpe.weight\" is there twice"},
+      {"\"wpe.weight\": 1", "\"wpe.weight\": [1]", "writer \"wpe.weight\" is '[1]', expected a whole number"},
+      {"\"wpe.weight\": 1", "\"wpe.weight\": {\"dim\": 9}", "no dimension 9"},
+      {"\"norm\": \"ln_f\"", "\"norm\": 3", "\"norm\" of tied \"wte.weight\" is '3', expected a string"},
+      {"\"width\": 8", "\"width\": 8,,", "json: byte "},
       {"\"others\"", "\"rest\"", "\"rest\""},
       {"\"1e-5\"", "\"small\"", "small"},
       {"\"1e-5\"", "{\"eps\": 1e-5, \"gain\": \"2+w\"}", "the gain of norm \"h.*.ln_1\" is \"2+w\""},
