@@ -17,18 +17,30 @@ namespace {
 
 using json = nlohmann::ordered_json;  // keys keep the order of insertion
 
+// "7", "yes", "-", "1, 2"
 std::string shown(const Value& value) {
   return std::visit(
       [](const auto& v) -> std::string {
         using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, std::monostate>)
+        if constexpr (std::is_same_v<T, std::monostate>) {
           return "-";
-        else if constexpr (std::is_same_v<T, bool>)
+        } else if constexpr (std::is_same_v<T, bool>) {
           return v ? "yes" : "no";
-        else if constexpr (std::is_same_v<T, double>)
+        } else if constexpr (std::is_same_v<T, double>) {
           return std::isnan(v) ? "NaN" : printed("%.4g", v);
-        else
+        } else if constexpr (requires { v.begin(); } && !std::is_same_v<T, std::string>) {
+          std::string list;
+          for (const auto& entry : v) {
+            list += list.empty() ? "" : ", ";
+            if constexpr (std::is_same_v<decltype(entry), const Named&>)
+              list += text(entry.name, ' ', shown(entry.value));
+            else
+              list += shown(entry);
+          }
+          return list;
+        } else {
           return text(v);
+        }
       },
       value);
 }
@@ -45,11 +57,16 @@ std::vector<Named> all_values(const Document& d) {
   return all;
 }
 
+std::string with_spaces(std::string name) {
+  std::ranges::replace(name, '_', ' ');
+  return name;
+}
+
 std::string values_html(const char* heading, const std::vector<Named>& values) {
   if (values.empty()) return "";
   std::string out = text("<h2>", heading, "</h2>\n<figure><table class=\"environment\">\n");
   for (const Named& v : values)
-    out += text("<tr><th>", escaped(v.name), "</th><td>", escaped(shown(v.value)), "</td></tr>\n");
+    out += text("<tr><th>", escaped(with_spaces(v.name)), "</th><td>", escaped(shown(v.value)), "</td></tr>\n");
   return out + "</table></figure>\n";
 }
 
@@ -84,13 +101,40 @@ std::string card_style(const std::string& table, int width) {
   return out + "}\n";
 }
 
+// The value as JSON. Adds to `non_finite` where null stands for a number that is not finite; `place` is the value's.
+json value_json(const Value& value, const std::string& place, std::vector<std::string>& non_finite) {
+  return std::visit(
+      [&](const auto& v) -> json {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, std::monostate>) {
+          return nullptr;
+        } else if constexpr (std::is_same_v<T, double>) {
+          if (!std::isfinite(v)) non_finite.push_back(place);
+          return std::isfinite(v) ? json(v) : json();
+        } else if constexpr (std::is_same_v<T, std::vector<Value>>) {
+          json list = json::array();
+          for (const Value& entry : v) list.push_back(value_json(entry, text(place, '/', list.size()), non_finite));
+          return list;
+        } else if constexpr (std::is_same_v<T, std::vector<Named>>) {
+          json object = json::object();
+          for (const Named& m : v) object[m.name] = value_json(m.value, text(place, '/', m.name), non_finite);
+          return object;
+        } else {
+          return v;
+        }
+      },
+      value);
+}
+
+std::string said(const Document& d) { return d.verdict.empty() ? d.sentence : text(d.verdict, ": ", d.sentence); }
+
 // Whole numbers are written without a decimal point, because counts are cells, too.
 json number(double v) {
   if (!std::isfinite(v)) return nullptr;
   return v == std::trunc(v) && std::abs(v) < 0x1p53 ? json(static_cast<int64_t>(v)) : json(v);
 }
 
-json value_json(const Value& value) {
+json scalar_json(const Value& value) {
   return std::visit(
       [](const auto& v) -> json {
         using T = std::decay_t<decltype(v)>;
@@ -98,6 +142,8 @@ json value_json(const Value& value) {
           return nullptr;
         else if constexpr (std::is_same_v<T, double>)
           return number(v);
+        else if constexpr (std::is_same_v<T, std::vector<Value>> || std::is_same_v<T, std::vector<Named>>)
+          return nullptr;
         else
           return v;
       },
@@ -106,7 +152,7 @@ json value_json(const Value& value) {
 
 json values_json(const std::vector<Named>& values) {
   json object = json::object();
-  for (const Named& v : values) object[v.name] = value_json(v.value);
+  for (const Named& v : values) object[v.name] = scalar_json(v.value);
   return object;
 }
 
@@ -148,7 +194,27 @@ json curves_json(const Figure& figure) {
   return panels;
 }
 
-std::string said(const Document& d) { return d.verdict.empty() ? d.sentence : text(d.verdict, ": ", d.sentence); }
+std::string json_of_tables(const Document& d) {
+  json tables = json::object(), curves = json::object();
+  for (const TextTable& table : d.tables) added(tables, table.heading) = table_json(table);
+  for (const Figure& figure : d.figures) added(curves, figure.name) = curves_json(figure);
+  const Environment& e = d.environment;
+  const json object = {{"title", d.title},
+                       {"about", d.about},
+                       {"verdict", d.verdict.empty() ? json() : json(d.verdict)},
+                       {"sentence", said(d)},
+                       {"values", values_json(all_values(d))},
+                       {"tables", tables},
+                       {"curves", curves},
+                       {"remarks", d.remarks},
+                       {"method", d.method},
+                       {"environment", values_json(e.facts)},
+                       {"options", values_json(e.options)},
+                       {"command", e.command},
+                       {"seconds", e.seconds}};
+  // Replaces bytes that are not UTF-8 (a path may hold any) by replacement characters instead of refusing them.
+  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
 
 }  // namespace
 
@@ -193,26 +259,21 @@ std::string to_html(const Document& d) {
       card_style(".wide", 1000), "</style>\n</head>\n<body>\n<main>\n", body, "</main>\n</body>\n</html>\n");
 }
 
-std::string to_json(const Document& d) {
-  json tables = json::object(), curves = json::object();
-  for (const TextTable& table : d.tables) added(tables, table.heading) = table_json(table);
-  for (const Figure& figure : d.figures) added(curves, figure.name) = curves_json(figure);
-  const Environment& e = d.environment;
-  const json object = {{"title", d.title},
-                       {"about", d.about},
-                       {"verdict", d.verdict.empty() ? json() : json(d.verdict)},
-                       {"sentence", said(d)},
-                       {"values", values_json(all_values(d))},
-                       {"tables", tables},
-                       {"curves", curves},
-                       {"remarks", d.remarks},
-                       {"method", d.method},
-                       {"environment", values_json(e.facts)},
-                       {"options", values_json(e.options)},
-                       {"command", e.command},
-                       {"seconds", e.seconds}};
-  // Replaces bytes that are not UTF-8 (a path may hold any) by replacement characters instead of refusing them.
+std::string to_json(std::vector<Named> result, const std::string& text, const Environment& e) {
+  result.insert(result.end(), {{"text", text},
+                               {"command", e.command},
+                               {"seconds", e.seconds},
+                               {"options", e.options},
+                               {"environment", e.facts}});
+  std::vector<std::string> non_finite;
+  json object = value_json(result, "", non_finite);
+  object["non_finite"] = non_finite;
   return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string to_json(const Document& d) {
+  if (d.result.empty()) return json_of_tables(d);
+  return to_json(d.result, to_text(d, false), d.environment);
 }
 
 }  // namespace isonorm::reports

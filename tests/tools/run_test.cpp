@@ -41,7 +41,7 @@ TEST_CASE("prove: equivalent forms give 0, the table, JSON, report and log") {
   CHECK(runs[5]["test accuracy"].is_number());
   CHECK(runs[5]["predicts otherwise"].is_number_integer());
   CHECK(runs[8]["test accuracy"] == "");
-  CHECK(j["environment"]["data, SHA-256"].get<std::string>().size() == 64);
+  CHECK(j["environment"]["data_sha256"].get<std::string>().size() == 64);
   CHECK(contains(read(f / "p.html"), "<strong>Equivalent</strong>"));
   CHECK(f.lines("p.jsonl").size() == 1 + 30 + 20 + 1);
   // The sentence alone, of one form.
@@ -235,7 +235,7 @@ TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the 
   CHECK(tests[2]["of"] == 72);
   CHECK(j["values"]["test accuracy"] == tests[2]["accuracy"]);
   CHECK(tests[2]["loss"] < tests[0]["loss"]);
-  CHECK(j["environment"]["data, SHA-256"].get<std::string>().size() == 64);
+  CHECK(j["environment"]["data_sha256"].get<std::string>().size() == 64);
   CHECK(r.out == j["sentence"].get<std::string>() + "\n");
   CHECK(contains(read(f / "t.html"), "role=\"img\""));
   const std::string log = read(f / "t.jsonl");

@@ -110,19 +110,19 @@ reports::Environment environment_of(const Manifest& m, double seconds) {
   reports::Environment e{
       .facts = {{"isonorm", m.version},
                 {"compiler", text(m.compiler, " ", m.flags)},
-                {"CPU", m.cpu},
+                {"cpu", m.cpu},
                 {"kernels", m.instructions},
-                {"choice of kernels", m.instructions_reason},
+                {"kernels_reason", m.instructions_reason},
                 {"products", m.products},
-                {"BLAS", text(m.blas_version, ", core ", m.blas_core, ", ", m.blas_flavour, " flavour")},
+                {"blas", text(m.blas_version, ", core ", m.blas_core, ", ", m.blas_flavour, " flavour")},
                 {"threads", int64_t{m.threads}},
                 {"dtype", m.dtype},
                 {"seed", option_value("seed", text(m.seed))}},
       .command = m.command,
       .seconds = seconds};
   if (!m.classes.empty()) e.facts.push_back({"classes", data::class_list(m.classes)});
-  for (const auto& [name, value] : {std::pair{"data, SHA-256", &m.data_sha256},
-                                    {"first weights, SHA-256", &m.init_sha256},
+  for (const auto& [name, value] : {std::pair{"data_sha256", &m.data_sha256},
+                                    {"init_sha256", &m.init_sha256},
                                     {"earlier", &m.earlier}})
     if (!value->empty()) e.facts.push_back({name, *value});
   for (const auto& [name, value] : m.options) e.options.push_back({name, option_value(name, value)});
