@@ -9,7 +9,7 @@
 #include "io/data/class_names.h"
 #include "io/data/fashion_mnist.h"
 #include "io/data/image_sets.h"
-#include "tools/model_data.h"
+#include "equivalence/services/model_data.h"
 #include "tools/output.h"
 #include "tools/training_start.h"
 #include "tools/verb.h"
@@ -98,8 +98,8 @@ int run(EvaluateOptions& o) {
   check_outputs({{"--json", o.json}},
                 {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data), test_data_input(o.test_data)});
   check_options(o);
-  check_device(o.training.training.device);
-  const std::unique_ptr<nn::Module> model = load_finite_model(o.model);
+  training::check_device(o.training.training.device);
+  const std::unique_ptr<nn::Module> model = services::load_finite_model(o.model);
   const SafetensorsFile file(o.model);
   training::TrainingOptions& t = o.training.training;
   {
@@ -120,12 +120,12 @@ int run(EvaluateOptions& o) {
                                       {"--tokenizer", !o.tokenizer.empty()},
                                       {"--token-vocab", o.token_vocab > 0}})
     check(!given || of_texts, o.model, ": it holds no language model, which ", option, " belongs to");
-  check_kind(t.model.row(), o.data);
-  check_kind(t.model.row(), o.test_data, "--test-data");
+  training::check_kind(t.model.row(), o.data);
+  training::check_kind(t.model.row(), o.test_data, "--test-data");
   check_default_data(o, t);
   const std::string part = take_data(o, t);
   if (of_texts) {
-    check_tokenizer(o.tokenizer, t.spec, o.model);
+    services::check_tokenizer(o.tokenizer, t.spec, o.model);
     t.ids = o.ids, t.is_text = o.is_text, t.tokenizer = o.tokenizer;
     if (o.token_vocab > 0 || !o.tokenizer.empty()) t.spec.alphabet = {};
     if (!o.tokenizer.empty()) t.spec.tokenizer = {};
@@ -137,7 +137,7 @@ int run(EvaluateOptions& o) {
       t.token_vocab =
           training::token_vocab_of(t.spec, shape.vocab, o.test_data.empty() ? o.data : o.test_data, o.ids.has_value());
   }
-  check_data(t);
+  training::check_data(t);
   const training::Source source(t, training::Uses::evaluation);
   const training::ModelShape shown = source.options().model.shape();
   check(shape.vocab == shown.vocab && shape.image == shown.image && shape.channels == shown.channels, o.model,
@@ -165,7 +165,7 @@ int run(EvaluateOptions& o) {
   if (input == training::Input::images && t.data.empty() && !o.data.empty() && !t.spec.data.empty())
     said += text(o.data, ": all ", e.predictions,
                  " images for tests; the training's data have another checksum, but may have some of these images\n");
-  warn_of_averages(file, o.model);
+  services::warn_of_averages(file, o.model);
   print_and_write(said + evaluation_text(e, input) + "\n", [&] {
     if (!o.json.empty())
       write_file(o.json, evaluation_json(e, input, source.test_file_tokens(), source.test_file_bytes()) + "\n");

@@ -7,7 +7,7 @@
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "streams/stream.h"
-#include "tools/explanation.h"
+#include "equivalence/services/explanation.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
@@ -45,7 +45,7 @@ int run(const ExplainOptions& o) {
   dy[0] = 1;
   if (!o.gradient.empty()) dy = numbers(o.gradient, "--grad");
   if (dy.size() != x.size()) throw UsageError(text("--grad: ", dy.size(), " numbers for a row of ", x.size()));
-  print_text(explain(o.norm, x, dy, o.eps).text);
+  print_text(services::explain(o.norm, x, dy, o.eps).text);
   return kOk;
 }
 

@@ -75,7 +75,7 @@ int run(LrFindOptions& find) {
                                   {"--tokenizer", o.training.tokenizer},
                                   {"--config", find.train.config}});
   set_options(find.train, nullptr);
-  check_data(o.training);
+  training::check_data(o.training);
   if (const int steps = o.training.step_count(); steps < kLeastSteps)
     throw UsageError(text("--steps: ", steps, " are too few for a range test, expected at least ", kLeastSteps));
   if (!(find.from < find.to && std::isfinite(find.to / find.from)))

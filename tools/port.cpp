@@ -15,7 +15,7 @@
 #include "exchange/onnx/model.h"
 #include "streams/stream.h"
 #include "io/tokenizers/tokenizer.h"
-#include "tools/model_data.h"
+#include "equivalence/services/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
@@ -284,7 +284,7 @@ int run_onnx(const PortPaths& o) {
   const training::DataSpec spec = training::spec_of(*file.file);
   training::DataSpec of_images{.classes = spec.classes, .preprocessor = spec.preprocessor};
   onnx::save_model(o.out, file.state, options, of_images.entries(), dtype, opset);
-  warn_of_averages(*file.file, o.in);
+  services::warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", options.row().noun, ", ", name_of(training::stored_form(options)), ", ", dtype,
                   ", opset ", opset, "."));
   return kOk;
@@ -312,7 +312,7 @@ int run_gguf(const PortPaths& o) {
   const Metadata description = model.description();
   const LazyState state = exported(port, as_wider(file.state, model), description);
   hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype), tokenizer);
-  warn_of_averages(*file.file, o.in);
+  services::warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", port.type, ", ", state.outline.size(), " tensors."));
   return kOk;
 }
@@ -357,7 +357,7 @@ int run_export(const PortPaths& o) {
   if (!spec.preprocessor.empty())
     content.texts.emplace("preprocessor_config.json", dump(parsed(spec.preprocessor), 2) + '\n');
   hub::write_folder(o.out, content, o.shard.value_or(5'000'000'000));
-  warn_of_averages(*file.file, o.in);
+  services::warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", port.architecture, ", ", state.outline.size(), " tensors."));
   return kOk;
 }

@@ -34,7 +34,7 @@ std::string config_beside(const TrainOptions& o) { return o.checkpoint + ".toml"
 
 // The file that --config reads is not written.
 bool writes_config(const TrainOptions& o, const std::string& config) {
-  return !o.checkpoint.empty() && !one_file(config_beside(o), config);
+  return !o.checkpoint.empty() && !services::one_file(config_beside(o), config);
 }
 
 void check_config_beside(const TrainOptions& o, const std::string& config) {
@@ -43,7 +43,7 @@ void check_config_beside(const TrainOptions& o, const std::string& config) {
 
 // True if the path, or a folder that it lies in, is the file.
 bool is_at_or_below(const std::filesystem::path& path, const std::string& file) {
-  return one_file(path.string(), file) ||
+  return services::one_file(path.string(), file) ||
          (path.has_parent_path() && path != path.parent_path() && is_at_or_below(path.parent_path(), file));
 }
 
@@ -68,7 +68,7 @@ void check_outputs(const TrainOptions& o, const std::string& config) {
 }
 
 void check_options(const TrainOptions& o) {
-  check_data(o.training);
+  training::check_data(o.training);
   if (o.extend_alphabet && o.init.empty()) throw UsageError("--extend-alphabet needs --init");
   if (o.extend && o.checkpoint.empty()) throw UsageError("--extend needs --checkpoint");
   if (!o.average.empty() && o.training.ema == 0) throw UsageError("--ema-file needs --ema");

@@ -51,7 +51,7 @@ const training::ModelRow& sized_model() {
 }
 
 // If the model comes from a file, --context below the model's context means --row-length: the model keeps its context.
-void take_row_length(TrainOptions& o, Given& given) {
+void take_row_length(TrainOptions& o, training::Given& given) {
   const auto at = given.find("context");
   int64_t asked = 0;
   if (at == given.end() || !o.training.model.has("context") || !read_number(at->second, asked)) return;
@@ -73,7 +73,7 @@ void add_new_options(Metadata& values, training::Input input) {
 
 // Takes the options that the command line does not give from the checkpoint that the training continues. Given options are
 // compared with the checkpoint later (continued()).
-void take_from_checkpoint(TrainOptions& o, Given& given, NewestCheckpoint& newest) {
+void take_from_checkpoint(TrainOptions& o, training::Given& given, NewestCheckpoint& newest) {
   Metadata& values = newest.checkpoint.values;
   const Scope scope(newest.path);
   Metadata description;
@@ -107,7 +107,7 @@ data::Alphabet alphabet_of(const training::TrainingOptions& o, training::Input i
 
 // Takes the model's options that the command line does not give from --init, if that file has them. Options that only choose
 // coordinates for the same function stay the training's. Returns true if the model is that of the file.
-bool take_from_init(TrainOptions& o, Given& given) {
+bool take_from_init(TrainOptions& o, training::Given& given) {
   const training::OpenModelFile opened = training::open_model_file(o.init);
   const SafetensorsFile& file = *opened.file;
   if (opened.description.empty()) return false;
@@ -133,7 +133,7 @@ bool take_from_init(TrainOptions& o, Given& given) {
 }
 
 // A published size in place of the default sizes.
-void take_preset(TrainOptions& o, Given& given, const std::string& preset) {
+void take_preset(TrainOptions& o, training::Given& given, const std::string& preset) {
   if (given.emplace("model", sized_model().name).first->second != sized_model().name)
     throw UsageError(text("--preset belongs to --model ", sized_model().name));
   try {
@@ -229,7 +229,7 @@ void take_data(GivenTraining& t) {
 
 void set_options(GivenTraining& t, NewestCheckpoint* newest) {
   TrainOptions& o = t.options;
-  Given given = t.given;
+  training::Given given = t.given;
   bool initialised = false;
   if (newest)
     take_from_checkpoint(o, given, *newest);
@@ -238,8 +238,8 @@ void set_options(GivenTraining& t, NewestCheckpoint* newest) {
   if (!t.preset.empty()) take_preset(o, given, t.preset);
   training::Fields own;
   fields(o, own);
-  set_given(own.options, given);
-  set_training_options(o.training, std::move(given));
+  training::set_given(own.options, given);
+  training::set_training_options(o.training, std::move(given));
   take_tokenizer(o.training, newest, initialised ? o.init : "");
   const nn::Precision products = o.training.model.transformer().precision.products;
   for (const auto& [option, asked] : {std::pair{"--activations", o.activations}, {"--precision", products}})

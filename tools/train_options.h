@@ -36,7 +36,7 @@ void fields(TrainOptions& options, training::Fields& f);
 struct GivenTraining {
   CLI::App* command = nullptr;
   std::string config, preset;
-  Given given;
+  training::Given given;
   TrainOptions options;
 };
 

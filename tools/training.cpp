@@ -19,7 +19,7 @@
 #include "tools/ending.h"
 #include "tools/interrupt.h"
 #include "tools/training_start.h"
-#include "tools/tree.h"
+#include "io/tree.h"
 #include "nn/skip_init.h"
 #include "training/build_model.h"
 #include "training/fields.h"
@@ -95,7 +95,7 @@ void seed_step(uint64_t seed, int64_t step) { default_generator() = {seed, stati
 Training::Training(TrainOptions& o, std::optional<NewestCheckpoint> newest)
     : o_(o), source_(o.training), status_(stderr, o.output.quiet), best_(o.patience) {
   if (o.epochs > 0) o.training.steps = steps_of_epochs(o.epochs, source_);
-  if (!newest || !cuts_warmup(*newest)) check_warmup(o.training);
+  if (!newest || !cuts_warmup(*newest)) training::check_warmup(o.training);
   o.training.warmup = o.training.warmup_steps();
   source_.set_length(o.training.step_count(), o.training.warmup_steps());
   check(!keeps_best() || source_.test_count() > 0, o.training.data,
@@ -120,7 +120,7 @@ Training::Training(TrainOptions& o, std::optional<NewestCheckpoint> newest)
     throw UsageError(text("--clip-gates: connections ", options.model.transformer().connection.name, " have no gates"));
   result_.parameters = model_->parameter_count();
   if (!newest) begin();
-  summary_ = tree_of(model_->state_dict());
+  summary_ = io::tree_of(model_->state_dict());
   share();
   optimizer_ = build_optimizer(options, model_->named_parameters());
   catch_interrupt();  // a long construction ends at once

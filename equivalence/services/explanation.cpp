@@ -1,4 +1,4 @@
-#include "tools/explanation.h"
+#include "equivalence/services/explanation.h"
 
 #include <cmath>
 #include <functional>
@@ -7,7 +7,7 @@
 #include "core/printed.h"
 #include "streams/stream.h"
 
-namespace isonorm::tools {
+namespace isonorm::services {
 namespace {
 
 using Row = std::vector<double>;
@@ -211,4 +211,4 @@ Explanation explain(const std::string& norm, const Row& x, const Row& dy, double
   return crms_norm(x, dy, eps);
 }
 
-}  // namespace isonorm::tools
+}  // namespace isonorm::services

@@ -1,4 +1,4 @@
-#include "tools/conversion.h"
+#include "equivalence/services/conversion.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,12 +16,12 @@
 #include "exchange/hub/llama.h"
 #include "io/json_text.h"
 #include "streams/stream.h"
-#include "tools/ending.h"
-#include "tools/model_data.h"
-#include "tools/output.h"
-#include "tools/rotation.h"
+#include "core/system/failures.h"
+#include "equivalence/services/model_data.h"
+#include "equivalence/services/named_files.h"
+#include "equivalence/services/rotation.h"
 
-namespace isonorm::tools {
+namespace isonorm::services {
 namespace {
 
 using namespace equivalence;
@@ -39,9 +39,9 @@ void check_eps(const streams::Placement& layout, double eps) {
           ": another eps is another function");
 }
 
-class Run {
+class Converter {
  public:
-  explicit Run(const ConvertOptions& o) : o_(o), form_(o.to), format_(format_named(o.dtype)) {
+  explicit Converter(const ConvertOptions& o) : o_(o), form_(o.to), format_(format_named(o.dtype)) {
     if (!std::filesystem::is_directory(o.in)) {
       file_ = training::open_model_file(o.in);
       return;
@@ -58,15 +58,15 @@ class Run {
     config_ = o.as.empty() ? folder_->config.values() : hub::llama_config(folder_->config);
   }
 
-  int run() {
+  bool convert() {
     if (!folder_ && o_.spec.empty() && !rotates() && exports()) return export_raw();
     folder_ || !o_.spec.empty() ? by_spec() : by_model();
-    if (!o_.reference.empty() && !held_to_reference()) return kNotEquivalent;
+    if (!o_.reference.empty() && !held_to_reference()) return false;
     for (Stream& s : streams_) {
-      if (!s.conversion.check([this] { return !o_.stop(); })) return kInterrupted;
+      if (!s.conversion.check([this] { return !o_.stop(); })) throw Interrupted();
       if (plan_) s.conversion.complete(plan_->outline, made_in());
       judge(s);
-      if (o_.stop()) return kInterrupted;
+      if (o_.stop()) throw Interrupted();
       if (!o_.quiet) print_changes(s.conversion, o_.print);
     }
     for (const std::string& line : figures_) o_.print(line);
@@ -74,10 +74,10 @@ class Run {
       o_.print(text(
           "Not verified: ", o_.out, " was not written.",
           exact_ ? " The result in f64 is the same; rounding to the stored dtype loses too much: see --dtype." : ""));
-      return kNotEquivalent;
+      return false;
     }
     write(o_.unit_gains || !o_.as.empty() ? with_unit_gains(result()) : result());
-    return kOk;
+    return true;
   }
 
  private:
@@ -210,7 +210,7 @@ class Run {
   }
 
   // The Pre-LN model of the same weights.
-  int export_raw() {
+  bool export_raw() {
     training::ModelOptions options(file_.description);
     check_form(o_.from, name_of(options.stream().form), true, o_.in);
     options.check_size(file_.state.outline);
@@ -222,13 +222,13 @@ class Run {
     o_.print(text(o_.in, " holds raw weights: those of the Pre-LN model, which its ",
                   name_of(training::ModelOptions(file_.description).stream().form), " form maps as it runs."));
     o_.print(agreement_text("as stored, " + random_inputs_text(options), logits));
-    if (o_.stop()) return kInterrupted;
+    if (o_.stop()) throw Interrupted();
     if (logits.same()) {
       write(result);
-      return kOk;
+      return true;
     }
     o_.print(text("Not verified: ", o_.out, " was not written."));
-    return kNotEquivalent;
+    return false;
   }
 
   void by_model() {
@@ -375,15 +375,23 @@ class Run {
 
 }  // namespace
 
-int run_conversion(const ConvertOptions& options) try {
-  Printing printing;
-  ConvertOptions o = options;
-  o.print = [&](const std::string& line) { printing([&] { options.print(line); }); };
-  const int code = Run(o).run();
-  printing.check();
-  return code;
-} catch (const Interrupted&) {
-  return kInterrupted;
+NamedFiles files_of(const ConvertOptions& o) {
+  const bool folder = std::filesystem::is_directory(o.in), described = folder || !o.spec.empty();
+  if (!described && !o.reference.empty()) throw UsageError("--reference needs --spec, which it is to check");
+  if (!described && o.fold != "all") throw UsageError("--fold needs --spec: a described model has no place for gains");
+  const bool gains = o.unit_gains || !o.as.empty();
+  if (gains && !folder) throw UsageError("--unit-gains and --as need IN to be a folder");
+  if (gains && (o.to != "rms_norm" || o.fold != "all"))
+    throw UsageError("--unit-gains and --as need --to rms_norm and --fold all: a narrower stream has no stock class");
+  if (described && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
+  return {{{.option = "OUT", .path = folder ? "" : o.out, .binary = true}},
+          {{"IN", o.in},
+           {"--spec", o.spec},
+           {"--reference", o.reference},
+           data_input(o.data),
+           {"--basis", basis_file(o.basis)}}};
 }
 
-}  // namespace isonorm::tools
+bool convert(const ConvertOptions& options) { return Converter(options).convert(); }
+
+}  // namespace isonorm::services

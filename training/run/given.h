@@ -1,4 +1,4 @@
-// The words that were given for options, and their errors. The command line and the Python package share this code.
+// Options of a training as words, and the errors of the words. The command line and the Python package call it.
 #pragma once
 
 #include <map>
@@ -7,32 +7,33 @@
 #include <vector>
 
 #include "core/system/parallel.h"
-#include "equivalence/lockstep/result.h"
 #include "training/options/option.h"
 #include "training/training_options.h"
 
-namespace isonorm::tools {
+namespace isonorm::training {
 
 // By their names in files: "mlp_width".
 using Given = std::map<std::string, std::string>;
 
 // Sets the option to the value that `word` says. Returns the fault of the word, "\"-3\" is not a whole number from 0 to 100",
 // or nothing.
-std::string set_option(const training::Option& option, const std::string& word);
+std::string set_option(const Option& option, const std::string& word);
 // Sets the `options` that were given, and removes them from `given`. Throws UsageError, which says what was expected.
-void set_given(const std::vector<training::Option>& options, Given& given);
+void set_given(const std::vector<Option>& options, Given& given);
 // The same for the options of a training and its model. If no model is given, the given data decide the model. Also throws if
 // the model has no option of a given name, or if options contradict each other. Call set_given() first for the options of
 // other structs: it removes them from `given`.
-void set_training_options(training::TrainingOptions& o, Given given);
+void set_training_options(TrainingOptions& o, Given given);
 
 // Throws UsageError if the data are of a kind that the model does not read.
-void check_kind(const training::ModelRow& model, const std::string& data, const char* option = "--data");
+void check_kind(const ModelRow& model, const std::string& data, const char* option = "--data");
 // The same for data and test data, and if a model of texts has no data.
-void check_data(const training::TrainingOptions& o);
+void check_data(const TrainingOptions& o);
 
-// The numbers of threads and of control runs that a training and a proof can have.
-inline constexpr training::Limits kThreads = {.least = 1, .most = kMostThreads}, kControls = training::from(1);
+// The numbers of threads that a training can have.
+inline constexpr Limits kThreads = {.least = 1, .most = kMostThreads};
+// Throws UsageError if the number is not within the limits.
+void check_number(const char* option, int number, Limits limits);
 // Throws if there is no such device, and says why.
 void check_device(Device device, const char* option = "--device");
 
@@ -40,11 +41,6 @@ void check_device(Device device, const char* option = "--device");
 void check_names(const char* option, const std::vector<std::string>& given, const std::string& known);
 
 // Throws UsageError if the warm-up is longer than the training.
-void check_warmup(const training::TrainingOptions& o);
+void check_warmup(const TrainingOptions& o);
 
-// Whether the option of a training is one of proofs: the forms of a proof are those of --forms, in one dtype throughout.
-bool is_of_proofs(std::string_view name);
-// Throws UsageError if the options of a proof contradict each other.
-void check_proof(const equivalence::ProofOptions& o);
-
-}  // namespace isonorm::tools
+}  // namespace isonorm::training

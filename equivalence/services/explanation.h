@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace isonorm::tools {
+namespace isonorm::services {
 
 struct Explanation {
   std::vector<double> y, dx;
@@ -17,4 +17,4 @@ struct Explanation {
 // long. Throws on another name.
 Explanation explain(const std::string& norm, const std::vector<double>& x, const std::vector<double>& dy, double eps);
 
-}  // namespace isonorm::tools
+}  // namespace isonorm::services

@@ -8,7 +8,7 @@
 #include "core/tensor_map.h"
 #include "io/half.h"
 
-namespace isonorm::tools {
+namespace isonorm::io {
 
 // "1,234,567".
 std::string with_commas(int64_t n);
@@ -18,4 +18,4 @@ std::string with_commas(int64_t n);
 // numbers with the same tensors share a line, "0 to 11". `foreign`: dtypes in the file, for tensors that have another one here.
 std::vector<std::string> tree_of(const TensorMap& outline, const io::ForeignTypes& foreign = {});
 
-}  // namespace isonorm::tools
+}  // namespace isonorm::io

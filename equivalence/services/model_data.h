@@ -14,7 +14,7 @@
 #include "io/tokenizers/tokenizer.h"
 #include "training/spec/data_spec.h"
 
-namespace isonorm::tools {
+namespace isonorm::services {
 
 // Throws Diverged, naming the file and the tensor, if a weight is NaN or infinite.
 void check_finite(const std::string& path, const TensorMap& weights);
@@ -55,4 +55,4 @@ std::string entries_text(const std::string& where, const equivalence::EntryCompa
 // Prints, line by line, a table of the changes that a conversion made to each tensor.
 void print_changes(const equivalence::FileConversion& conversion, const std::function<void(const std::string&)>& print);
 
-}  // namespace isonorm::tools
+}  // namespace isonorm::services

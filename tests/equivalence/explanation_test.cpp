@@ -1,5 +1,5 @@
 // `explain` computes with arithmetic of its own: here against the library's ops and their gradients.
-#include "tools/explanation.h"
+#include "equivalence/services/explanation.h"
 
 #include <cmath>
 
@@ -10,7 +10,7 @@
 #include "tests/support/catch.h"
 
 using namespace isonorm;
-using tools::explain;
+using services::explain;
 
 namespace {
 
@@ -44,7 +44,7 @@ TEST_CASE("explain: values and gradients are the library's") {
         require_grad(x);
         const Tensor y = library_norm(norm, x, eps);
         backward(y, from_vector(dy, {n}));
-        const tools::Explanation e = explain(norm, row, dy, eps);
+        const services::Explanation e = explain(norm, row, dy, eps);
         check_close(e.y, y.to_vector<double>());
         check_close(e.dx, x.grad().to_vector<double>());
       }

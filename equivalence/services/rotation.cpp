@@ -1,4 +1,4 @@
-#include "tools/rotation.h"
+#include "equivalence/services/rotation.h"
 
 #include <optional>
 #include <string_view>
@@ -7,9 +7,9 @@
 #include "core/system/foreign_text.h"
 #include "equivalence/convert/convertible.h"
 #include "streams/rotation.h"
-#include "tools/ending.h"
+#include "core/system/failures.h"
 
-namespace isonorm::tools {
+namespace isonorm::services {
 namespace {
 
 using streams::Form;
@@ -48,4 +48,4 @@ void rotate(streams::Placement& layout, const TensorMap& outline, const std::str
   layout.rotation = basis_rotation(basis, layout.stored_width());
 }
 
-}  // namespace isonorm::tools
+}  // namespace isonorm::services

@@ -6,7 +6,7 @@
 #include "core/tensor_map.h"
 #include "streams/placement.h"
 
-namespace isonorm::tools {
+namespace isonorm::services {
 
 // The file that --basis names; empty where it names a kind.
 std::string basis_file(const std::string& basis);
@@ -16,4 +16,4 @@ streams::Form rotated_form(streams::Form form);
 // check_rotatable() and check_layout(), and UsageError where the seed is none.
 void rotate(streams::Placement& layout, const TensorMap& outline, const std::string& basis);
 
-}  // namespace isonorm::tools
+}  // namespace isonorm::services

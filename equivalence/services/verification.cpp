@@ -1,4 +1,4 @@
-#include "tools/verification.h"
+#include "equivalence/services/verification.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,11 +9,11 @@
 #include "exchange/hub/family.h"
 #include "io/json_text.h"
 #include "streams/stream.h"
-#include "tools/ending.h"
-#include "tools/model_data.h"
-#include "tools/output.h"
+#include "core/system/failures.h"
+#include "equivalence/services/model_data.h"
+#include "equivalence/services/named_files.h"
 
-namespace isonorm::tools {
+namespace isonorm::services {
 namespace {
 
 using namespace equivalence;
@@ -145,8 +145,11 @@ std::vector<std::string> Verified::lines(bool quiet) const {
   return all;
 }
 
-Verified verify_files(const VerifyOptions& o) {
-  check_outputs({}, {{"A", o.a}, {"B", o.b}, {"--spec", o.spec}, data_input(o.data)});
+NamedFiles files_of(const VerifyOptions& o) {
+  return {{}, {{"A", o.a}, {"B", o.b}, {"--spec", o.spec}, data_input(o.data)}};
+}
+
+Verified verify(const VerifyOptions& o) {
   const auto opened = [&o](const std::string& path) {
     Input in(path);
     if (o.stop)
@@ -176,4 +179,4 @@ Verified verify_files(const VerifyOptions& o) {
   return found;
 }
 
-}  // namespace isonorm::tools
+}  // namespace isonorm::services

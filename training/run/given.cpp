@@ -1,41 +1,30 @@
-#include "tools/given.h"
+#include "training/run/given.h"
 
 #include <algorithm>
 
+#include "core/system/failures.h"
 #include "core/printed.h"
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "core/system/shell_word.h"
-#include "io/data/image_sets.h"
 #include "gpu/device.h"
-#include "tools/ending.h"
+#include "io/data/image_sets.h"
 #include "training/data_kind.h"
 #include "training/fields.h"
 #include "training/options/rows.h"
 
-namespace isonorm::tools {
+namespace isonorm::training {
 namespace {
 
-using training::ModelRow;
-using training::Option;
-using training::TrainingOptions;
-
 const ModelRow& model_named(const std::string& name) {
-  const auto at = training::row_at(training::kModels, name);
-  if (at == std::end(training::kModels))
-    throw UsageError(
-        text("--model: ", Shown{name, '"'}, " is not one of ", training::names_of(training::kModels, "|")));
+  const auto at = row_at(kModels, name);
+  if (at == std::end(kModels))
+    throw UsageError(text("--model: ", Shown{name, '"'}, " is not one of ", names_of(kModels, "|")));
   return **at;
-}
-
-void check_number(const char* option, int number, training::Limits limits) {
-  if (!limits.allow(number))
-    throw UsageError(text(option, ": \"", number, "\" is not ", training::Word<int>::expected(limits)));
 }
 
 // What one option alone cannot say.
 void check_together(const TrainingOptions& o, const Given& given) {
-  using training::Input, training::models_with;
   const Input input = o.model.row().input;
   if (given.contains("task") && (input != Input::pairs || !o.data.empty()))
     throw UsageError(text("--task belongs to --model ", models_with(Input::pairs, " or "), " without --data"));
@@ -44,7 +33,7 @@ void check_together(const TrainingOptions& o, const Given& given) {
   for (const char* of_texts : {"tokenizer", "ids", "text"})
     if (given.contains(of_texts) && (input != Input::text || o.data.empty()))
       throw UsageError(
-          text(training::word_of(of_texts), " belongs to --model ", models_with(Input::text, " or "), " with --data"));
+          text(word_of(of_texts), " belongs to --model ", models_with(Input::text, " or "), " with --data"));
   if (o.ids && o.is_text) throw UsageError("--ids and --text: the data are token ids, or a text");
   if (!o.test_data.empty() && o.data.empty() && input != Input::images) throw UsageError("--test-data needs --data");
   if (given.contains("test_share") && !o.test_data.empty())
@@ -64,7 +53,7 @@ void check_together(const TrainingOptions& o, const Given& given) {
     throw UsageError(text("--row-length: ", o.row_length, " is above the model's context of ", o.model.context()));
   for (const char* rotary : {"rotary_base", "rotary_share"})
     if (given.contains(rotary) && !nn::rotates(o.model.transformer().positions))
-      throw UsageError(text(training::word_of(rotary), " belongs to --positions rotary or rotary_halves"));
+      throw UsageError(text(word_of(rotary), " belongs to --positions rotary or rotary_halves"));
   if (o.model.transformer().positions == nn::Positions::alibi && !o.model.row().causal)
     throw UsageError(text("--positions alibi: a ", o.model.row().noun, " is not causal"));
   if (given.contains("norm_bias") && !o.model.transformer().affine)
@@ -84,13 +73,6 @@ void check_together(const TrainingOptions& o, const Given& given) {
     throw UsageError(e.what());
   }
   check_device(o.device);
-}
-
-void check_forms(const std::vector<std::string>& forms) {
-  if (forms.empty()) throw UsageError("--forms: the list is empty");
-  if (std::ranges::count(forms, name_of(streams::Form::layer_norm)) > 0)
-    throw UsageError("--forms: layer_norm is the reference, which is not held against itself");
-  check_names("--forms", forms, streams::listed(streams::kCentredForms));
 }
 
 // Refuses a folder of files for a language model, as nanoGPT has them.
@@ -115,7 +97,7 @@ void set_given(const std::vector<Option>& options, Given& given) {
     const auto at = given.find(option.name);
     if (at == given.end()) continue;
     if (const std::string fault = set_option(option, at->second); !fault.empty())
-      throw UsageError(text(training::word_of(option.name), ": ", fault));
+      throw UsageError(text(word_of(option.name), ": ", fault));
     given.erase(at);
   }
 }
@@ -123,14 +105,14 @@ void set_given(const std::vector<Option>& options, Given& given) {
 void set_training_options(TrainingOptions& o, Given given) {
   if (const auto data = given.find("data"); data != given.end() && !given.contains("model")) {
     const std::string& path = data->second;
-    if (const ModelRow* row = training::model_for(path)) given["model"] = row->name;
+    if (const ModelRow* row = model_for(path)) given["model"] = row->name;
     // Else the options that follow would be held against a model which the data are not for.
     check_io(given.contains("model") || path.empty() || file_exists(path), path, ": there is no such file or folder");
   }
   const Given all = given;
   if (const auto model = given.find("model"); model != given.end()) {
     if (const ModelRow& row = model_named(model->second); &row != &o.model.row()) {
-      training::ModelOptions other(row);
+      ModelOptions other(row);
       other.transformer() = o.model.transformer(), other.stream() = o.model.stream();
       o.model = other;
     }
@@ -138,11 +120,15 @@ void set_training_options(TrainingOptions& o, Given given) {
   }
   set_given(options_of(o), given);
   for (const auto& [name, word] : given) {
-    const std::string models = training::models_with(name, " or ");
-    if (models.empty()) throw UsageError(text("there is no option ", training::word_of(name)));
-    throw UsageError(text(training::word_of(name), " belongs to --model ", models));
+    const std::string models = models_with(name, " or ");
+    if (models.empty()) throw UsageError(text("there is no option ", word_of(name)));
+    throw UsageError(text(word_of(name), " belongs to --model ", models));
   }
   check_together(o, all);
+}
+
+void check_number(const char* option, int number, Limits limits) {
+  if (!limits.allow(number)) throw UsageError(text(option, ": \"", number, "\" is not ", Word<int>::expected(limits)));
 }
 
 void check_names(const char* option, const std::vector<std::string>& given, const std::string& known) {
@@ -161,16 +147,15 @@ void check_device(Device device, const char* option) {
 }
 
 void check_kind(const ModelRow& model, const std::string& data, const char* option) {
-  const std::optional<training::Input> kind = training::kind_of_data(data);
+  const std::optional<Input> kind = kind_of_data(data);
   if (kind && *kind != model.input)
-    throw UsageError(text(option, ": ", data, " is ", training::data_noun(*kind), ", for ",
-                          training::models_with(*kind, " or "), "; ", model.name, " reads ",
-                          training::data_noun(model.input)));
+    throw UsageError(text(option, ": ", data, " is ", data_noun(*kind), ", for ", models_with(*kind, " or "), "; ",
+                          model.name, " reads ", data_noun(model.input)));
   if (!kind && !data.empty()) check_no_folder_of_texts(data, option);
 }
 
 void check_data(const TrainingOptions& o) {
-  if (o.model.row().input == training::Input::text && o.data.empty() && o.test_data.empty())
+  if (o.model.row().input == Input::text && o.data.empty() && o.test_data.empty())
     throw UsageError(text("a ", o.model.row().noun, " needs a text file: --data FILE"));
   check_kind(o.model.row(), o.data);
   check_kind(o.model.row(), o.test_data, "--test-data");
@@ -181,21 +166,4 @@ void check_warmup(const TrainingOptions& o) {
     throw UsageError(text("--warmup: ", warmup, " steps are more than the ", o.step_count(), " of the training"));
 }
 
-bool is_of_proofs(std::string_view name) {
-  return !training::is_of_streams(name) && name != "precision" && name != "stream_precision";
-}
-
-void check_proof(const equivalence::ProofOptions& o) {
-  check_number("--controls", o.controls, kControls);
-  check_data(o.training);
-  check_warmup(o.training);
-  if (const int at = o.training.resume_at; at >= o.training.step_count())
-    throw UsageError(text("--resume-at: ", at, " is not a step from 1 to below ", o.training.step_count()));
-  check_forms(o.forms);
-  if (!o.against) return;
-  if (*o.against == o.training.device)
-    throw UsageError(text("--against: ", *o.against, " is where the reference is trained"));
-  check_device(*o.against, "--against");
-}
-
-}  // namespace isonorm::tools
+}  // namespace isonorm::training

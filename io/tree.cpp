@@ -1,4 +1,4 @@
-#include "tools/tree.h"
+#include "io/tree.h"
 
 #include <algorithm>
 #include <limits>
@@ -12,7 +12,7 @@
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
 
-namespace isonorm::tools {
+namespace isonorm::io {
 namespace {
 
 // Tensors by the parts of their names.
@@ -113,4 +113,4 @@ std::vector<std::string> tree_of(const TensorMap& outline, const io::ForeignType
   return all;
 }
 
-}  // namespace isonorm::tools
+}  // namespace isonorm::io

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "core/device.h"
+#include "equivalence/services/named_files.h"
 #include "equivalence/verify/verify.h"
 
-namespace isonorm::tools {
+namespace isonorm::services {
 
 struct VerifyOptions {
   std::string a, b, spec, data, up_to;
@@ -27,7 +28,11 @@ struct Verified {
   std::vector<std::string> lines(bool quiet) const;
 };
 
-// Throws UsageError where the options do not fit the files, Interrupted where it was to stop, and as what it calls.
-Verified verify_files(const VerifyOptions& options);
+// The files that a verification reads.
+NamedFiles files_of(const VerifyOptions& options);
 
-}  // namespace isonorm::tools
+// Call files_of() and check_files() first. Throws UsageError if the options do not fit the files, Interrupted if it was to stop,
+// and the errors of the functions that it calls.
+Verified verify(const VerifyOptions& options);
+
+}  // namespace isonorm::services

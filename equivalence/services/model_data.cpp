@@ -1,4 +1,4 @@
-#include "tools/model_data.h"
+#include "equivalence/services/model_data.h"
 
 #include <cmath>
 #include <cstdio>
@@ -13,12 +13,12 @@
 #include "exchange/hub/family.h"
 #include "io/checkpoint.h"
 #include "streams/stream.h"
-#include "tools/ending.h"
-#include "tools/given.h"
+#include "core/system/failures.h"
+#include "training/run/given.h"
 #include "training/source.h"
 #include "training/text_data.h"
 
-namespace isonorm::tools {
+namespace isonorm::services {
 
 using namespace equivalence;
 
@@ -132,4 +132,4 @@ void print_changes(const FileConversion& c, const std::function<void(const std::
   print_line("");
 }
 
-}  // namespace isonorm::tools
+}  // namespace isonorm::services
