@@ -51,15 +51,18 @@ std::string paragraphs(const std::vector<std::string>& all) {
   return out;
 }
 
-std::vector<Named> all_values(const Document& d) {
-  std::vector<Named> all = d.values;
-  all.insert(all.end(), d.details.begin(), d.details.end());
-  return all;
-}
-
 std::string with_spaces(std::string name) {
   std::ranges::replace(name, '_', ' ');
   return name;
+}
+
+// The scalars of a result, those of an object with its name before theirs. Without what the page says elsewhere.
+void add_scalars(std::vector<Named>& scalars, const std::vector<Named>& members, const std::string& before = "") {
+  for (const Named& m : members)
+    if (const auto* object = std::get_if<std::vector<Named>>(&m.value))
+      add_scalars(scalars, *object, text(before, m.name, ' '));
+    else if (!std::holds_alternative<std::vector<Value>>(m.value) && m.name != "schema" && m.name != "sentence")
+      scalars.push_back({before + m.name, m.value});
 }
 
 std::string values_html(const char* heading, const std::vector<Named>& values) {
@@ -195,6 +198,8 @@ json curves_json(const Figure& figure) {
 }
 
 std::string json_of_tables(const Document& d) {
+  std::vector<Named> all_values = d.values;
+  all_values.insert(all_values.end(), d.details.begin(), d.details.end());
   json tables = json::object(), curves = json::object();
   for (const TextTable& table : d.tables) added(tables, table.heading) = table_json(table);
   for (const Figure& figure : d.figures) added(curves, figure.name) = curves_json(figure);
@@ -203,7 +208,7 @@ std::string json_of_tables(const Document& d) {
                        {"about", d.about},
                        {"verdict", d.verdict.empty() ? json() : json(d.verdict)},
                        {"sentence", said(d)},
-                       {"values", values_json(all_values(d))},
+                       {"values", values_json(all_values)},
                        {"tables", tables},
                        {"curves", curves},
                        {"remarks", d.remarks},
@@ -244,7 +249,10 @@ std::string to_html(const Document& d) {
   body += verdict_html(d);
   for (const Figure& figure : d.figures) body += figure_html(figure);
   for (const TextTable& table : d.tables) body += to_html(table);
-  body += values_html("Values", all_values(d)) + paragraphs(d.remarks);
+  std::vector<Named> values = d.values;
+  values.insert(values.end(), d.details.begin(), d.details.end());
+  add_scalars(values, d.result);
+  body += values_html("Values", values) + paragraphs(d.remarks);
   if (!d.method.empty()) body += "<h2>How it is decided</h2>\n" + paragraphs(d.method);
   if (!d.environment.command.empty())
     body += text("<h2>Repeat it</h2>\n<pre>", escaped(d.environment.command), "</pre>\n");

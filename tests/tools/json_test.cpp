@@ -54,10 +54,10 @@ TEST_CASE("json: the numbers that a verb prints are in its JSON, unrounded") {
   const json tested = (f.succeeds("evaluate @c --data @text.txt --json @json"), f.json("json"));
   CHECK(tested["perplexity"] == std::exp(tested["loss"].get<double>()));
   CHECK(tested["accuracy"] == tested["right"].get<double>() / tested["predictions"].get<double>());
-  const json trained = (f.succeeds("train +small -q --steps 3 --json @json"), f.json("json")["values"]);
-  CHECK(trained["perplexity"] == std::exp(trained["test loss"].get<double>()));
-  CHECK(trained["tested on"] == 72);  // nine windows of eight characters in the 80 that are held out
-  CHECK(trained["test accuracy"] == trained["right"].get<double>() / 72);
+  const json trained = (f.succeeds("train +small -q --steps 3 --json @json"), f.json("json")["test"]);
+  CHECK(trained["perplexity"] == std::exp(trained["loss"].get<double>()));
+  CHECK(trained["predictions"] == 72);  // nine windows of eight characters in the 80 that are held out
+  CHECK(trained["accuracy"] == trained["right"].get<double>() / 72);
 }
 
 TEST_CASE("json: compare says how many tensors there are, differ, and how much of the tolerance they take") {

@@ -227,13 +227,13 @@ TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the 
   const ChildResult r = f.succeeds(train);
   CHECK(r.err.empty());
   const auto j = f.json("t.json");
-  CHECK(j["values"]["form"] == "crms_norm");
-  CHECK(j["curves"]["loss"]["training loss"].size() == 25);
-  const auto& tests = j["tables"]["Test"];
+  CHECK(j["form"] == "crms_norm");
+  CHECK(j["course"]["losses"].size() == 25);
+  const auto& tests = j["evaluations"];
   REQUIRE(tests.size() == 3);
-  CHECK(tests[2]["after step"] == 25);
-  CHECK(tests[2]["of"] == 72);
-  CHECK(j["values"]["test accuracy"] == tests[2]["accuracy"]);
+  CHECK(tests[2]["step"] == 25);
+  CHECK(tests[2]["predictions"] == 72);
+  CHECK(j["test"] == tests[2]);
   CHECK(tests[2]["loss"] < tests[0]["loss"]);
   CHECK(j["environment"]["data_sha256"].get<std::string>().size() == 64);
   CHECK(r.out == j["sentence"].get<std::string>() + "\n");
@@ -245,7 +245,7 @@ TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the 
   f.succeeds(train);
   CHECK(read(f / "t.jsonl").starts_with(log));
   CHECK(contains(read(f / "t.html"), "after step 25: what was before is that of the log"));
-  CHECK(f.json("t.json")["values"]["first step"] == 26);
+  CHECK(f.json("t.json")["first_step"] == 26);
 }
 
 TEST_CASE("train: activations in bf16 change gradients, not the first loss; a checkpoint knows of them") {
@@ -258,7 +258,7 @@ TEST_CASE("train: activations in bf16 change gradients, not the first loss; a ch
     return f.json("json");
   };
   const auto plain = trained(""), f32 = trained("--activations full"), bf16 = trained("--activations bf16");
-  const auto losses = [](const nlohmann::json& j) { return j["curves"]["loss"]["training loss"]; };
+  const auto losses = [](const nlohmann::json& j) { return j["course"]["losses"]; };
   CHECK(losses(plain) == losses(f32));
   CHECK(losses(bf16)[0] == losses(f32)[0]);
   CHECK(losses(bf16)[9] != losses(f32)[9]);

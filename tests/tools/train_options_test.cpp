@@ -135,7 +135,7 @@ TEST_CASE("train: a resumed training evaluates and waits as before, unless the c
     f.succeeds(line + " -q --json @json");
     std::vector<int> steps;
     const nlohmann::json result = f.json("json");
-    for (const auto& row : result["tables"]["Test"]) steps.push_back(row["after step"]);
+    for (const auto& row : result["evaluations"]) steps.push_back(row["step"]);
     return steps;
   };
   using Steps = std::vector<int>;

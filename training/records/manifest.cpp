@@ -39,7 +39,8 @@ std::string cpu_name() {
   return cpu_model() + (id.empty() ? "" : " (" + id + ")");
 }
 
-// A number or a boolean where the option's text is one that a program reads without loss.
+}  // namespace
+
 reports::Value option_value(const std::string& name, const std::string& value) {
   if (names_a_file(name)) return value;
   if (value == "true" || value == "false") return value == "true";
@@ -48,8 +49,6 @@ reports::Value option_value(const std::string& name, const std::string& value) {
   if (double number = 0; !digits && read_number(value, number) && std::isfinite(number)) return number;
   return value;
 }
-
-}  // namespace
 
 OptionList option_list(const TrainingOptions& given) {
   TrainingOptions o = given;
@@ -121,9 +120,8 @@ reports::Environment environment_of(const Manifest& m, double seconds) {
       .command = m.command,
       .seconds = seconds};
   if (!m.classes.empty()) e.facts.push_back({"classes", data::class_list(m.classes)});
-  for (const auto& [name, value] : {std::pair{"data_sha256", &m.data_sha256},
-                                    {"init_sha256", &m.init_sha256},
-                                    {"earlier", &m.earlier}})
+  for (const auto& [name, value] :
+       {std::pair{"data_sha256", &m.data_sha256}, {"init_sha256", &m.init_sha256}, {"earlier", &m.earlier}})
     if (!value->empty()) e.facts.push_back({name, *value});
   for (const auto& [name, value] : m.options) e.options.push_back({name, option_value(name, value)});
   return e;

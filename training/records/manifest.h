@@ -56,6 +56,9 @@ constexpr bool names_a_file(std::string_view option) {
   return option == "data" || option == "test_data" || option == "tokenizer" || option == "init";
 }
 
+// The text of an option as a boolean or a number, if it reads as one without loss, else as a string.
+reports::Value option_value(const std::string& name, const std::string& value);
+
 // {"--width", "16"}, {"--no-bias", ""}: of a command, the options of the command line that are not the defaults, which are those of
 // the same structs in the same order.
 OptionList given(const std::vector<Option>& options, const std::vector<Option>& defaults);

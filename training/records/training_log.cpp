@@ -14,14 +14,14 @@ namespace isonorm::training {
 namespace {
 
 // A number where the option's text is one, else the text.
-json option_value(const std::string& name, const std::string& value) {
+json logged_value(const std::string& name, const std::string& value) {
   const json read = parsed(value);
   return !names_a_file(name) && (read.is_number() || read.is_boolean()) ? read : json(value);
 }
 
 json manifest_json(const Manifest& m) {
   json options = json::object();
-  for (const auto& [name, value] : m.options) options[name] = option_value(name, value);
+  for (const auto& [name, value] : m.options) options[name] = logged_value(name, value);
   json object = {{"version", m.version},
                  {"compiler", m.compiler},
                  {"flags", m.flags},
@@ -62,7 +62,7 @@ nlohmann::json identity(const json& manifest) {
   if (!of.contains("options") || !of["options"].is_object()) return of;
   const auto leave_out = [&](const std::string& name, const char* value) {  // an older log does not have it
     const auto at = of["options"].find(name);
-    if (at != of["options"].end() && *at == nlohmann::json(option_value(name, value))) of["options"].erase(at);
+    if (at != of["options"].end() && *at == nlohmann::json(logged_value(name, value))) of["options"].erase(at);
   };
   for (const auto& [name, value] : kNewOptions) leave_out(name, value);
   for (const auto& [name, value] : kNewModelOptions) leave_out(std::string(name), value);
@@ -144,12 +144,6 @@ std::string log_step(const TrainingStep& s) {
                {"gradient_norm", optional(s.gradient_norm)},
                {"seconds", s.seconds}}) +
          "\n";
-}
-
-std::string evaluation_json(const Evaluation& e, Input input, int64_t tokens, int64_t bytes) {
-  json values = values_of(e, input);
-  if (tokens > 0) values["tokens"] = tokens, values["bytes"] = bytes;
-  return dump(values);
 }
 
 std::string log_evaluation(const Evaluation& e, Input input) {

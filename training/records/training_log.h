@@ -17,9 +17,6 @@ std::string log_manifest(const Manifest& manifest);
 // The lines of a training: a step, a test pass {"evaluation": {...}}, and the last one.
 std::string log_step(const TrainingStep& step);
 std::string log_evaluation(const Evaluation& evaluation, Input input);
-// A JSON object: loss, perplexity (null for images), accuracy, right, predictions; and, if the test is on a text, the tokens and the
-// bytes of its file.
-std::string evaluation_json(const Evaluation& evaluation, Input input, int64_t tokens = 0, int64_t bytes = 0);
 std::string log_end(const TrainingResult& training);
 
 // What a log has of the training of this manifest up to step `until`, of steps before it was extended, too: of each step
