@@ -12,7 +12,7 @@
 #include "equivalence/services/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
-#include "tools/training_start.h"
+#include "tools/train_options.h"
 #include "tools/verb.h"
 #include "training/fields.h"
 #include "training/model_file.h"
@@ -31,7 +31,7 @@ struct EvaluateOptions {
   std::optional<double> test_share;
   std::optional<data::IdWidth> ids;
   bool is_text = false;
-  TrainOptions training;  // threads and device; the rest is the file's
+  training::TrainerOptions training;  // threads and device; the rest is the file's
 };
 
 struct Evaluated : training::EvaluationOn {
@@ -120,7 +120,7 @@ int run(EvaluateOptions& o, const CLI::App& command) {
   training::TrainingOptions& t = o.training.training;
   {
     const Scope scope(o.model);
-    set_as_trained(o.training, checkpoint_values(file));
+    training::set_as_trained(o.training, checkpoint_values(file));
     t.model = training::ModelOptions(training::model_description(file));
     t.spec = training::spec_of(file);
     t.row_length = t.spec.row_length;
@@ -164,7 +164,8 @@ int run(EvaluateOptions& o, const CLI::App& command) {
         shape.vocab > 0 ? text(shown.vocab) : text(shown.image, " x ", shown.image, " x ", shown.channels));
   check(shown.classes <= shape.classes, o.data, ": there are ", shown.classes, " classes, the model has ",
         shape.classes);
-  for (const std::string& note : spec_notes(t.spec, source)) tell("isonorm evaluate", text(o.model, ": ", note));
+  for (const std::string& note : training::spec_notes(t.spec, source))
+    tell("isonorm evaluate", text(o.model, ": ", note));
   model->to(t.device);
   nn::Module* models[] = {model.get()};
   const auto pass = training::test_pass(source, models, [](int, int) { return true; });

@@ -14,7 +14,7 @@
 #include "io/tree.h"
 #include "tools/options.h"
 #include "tools/output.h"
-#include "tools/training_start.h"
+#include "tools/train_options.h"
 #include "tools/verb.h"
 #include "training/fields.h"
 #include "training/model_file.h"
@@ -124,8 +124,8 @@ void add_model(Info& info, const Metadata& description) {
 }
 
 void add_training(Info& info, const Metadata& values) {
-  TrainOptions given, defaults;
-  set_as_trained(given, values);
+  training::TrainerOptions given, defaults;
+  training::set_as_trained(given, values);
   training::Fields of_given, of_defaults;
   fields(given.training, of_given), fields(given, of_given);
   fields(defaults.training, of_defaults), fields(defaults, of_defaults);
@@ -170,7 +170,7 @@ void add_spec(Info& info, const Metadata& description) {
   if (!spec.classes.empty()) info.say("classes", data::class_list(spec.classes));
   if (!spec.preprocessor.empty()) {
     const training::ModelShape shape = training::ModelOptions(description).shape();
-    info.say("pixels", scale_text(spec, shape));
+    info.say("pixels", training::scale_text(spec, shape));
     info.say("pictures", fit_text(preprocessor_of(spec, shape.image, shape.channels).fit, shape.image));
   }
   if (!spec.data.empty()) info.say("data", printable(spec.data, 80));

@@ -31,8 +31,7 @@ constexpr int64_t kMostPreprocessor = int64_t{1} << 20;  // bytes of the file
 
 // What a folder does not say.
 bool not_of_folder(std::string_view option) {
-  return std::ranges::count(training::kOfTrainingAlone, option) > 0 || option == "model.storage" ||
-         option == "model.centre_readers" || option == "model.recentring";
+  return training::is_training_only(option) || option == "model.storage" || option == "model.centre_readers";
 }
 
 // The options of a folder's model. Throws, naming the key of config.json, where one cannot be that.
@@ -183,7 +182,7 @@ int run_import(const PortPaths& o) {
 
 // Raw weights of any form of Pre-LN are the Pre-LN model's.
 ModelOptions in_stored_form(ModelOptions o) {
-  if (training::stored_form(o) == streams::Form::layer_norm) o.stream() = {};
+  if (row_of(training::stored_form(o)).raw()) o.stream() = {};
   return o;
 }
 
@@ -195,7 +194,8 @@ bool is_zero(const LazyState& state, const std::string& name) {
 // Stored weights of rms_norm are the weights of a model with RMSNorm by definition. A head's bias of zeros is none: older versions of
 // isonorm import gave one to every head that is not tied.
 ModelOptions as_published(ModelOptions o, const LazyState& state) {
-  if (o.stream().form == streams::Form::rms_norm) o.stream() = {.form = streams::Form::uncentred_rms_norm};
+  if (const streams::Form form = streams::uncentred(o.stream().form); form != o.stream().form)
+    o.stream() = {.form = form};
   if (state.outline.find("head.bias") && o.has("head_bias") && is_zero(state, "head.bias")) o.set({"head_bias", false});
   return o;
 }

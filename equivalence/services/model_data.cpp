@@ -17,6 +17,7 @@
 #include "training/run/given.h"
 #include "training/source.h"
 #include "training/text_data.h"
+#include "training/steps/loop.h"
 
 namespace isonorm::services {
 
@@ -27,7 +28,7 @@ constexpr int64_t kSpecLimit = int64_t{1} << 20;  // bytes
 }  // namespace
 
 void check_finite(const std::string& path, const TensorMap& weights) {
-  if (const std::string name = not_finite(weights); !name.empty())
+  if (const std::string name = training::not_finite(weights); !name.empty())
     throw Diverged(text(printable(path), ": ", printable(name, 200), " holds NaN or infinity"));
 }
 

@@ -10,10 +10,9 @@ namespace isonorm::services {
 
 // The file that --basis names; empty where it names a kind.
 std::string basis_file(const std::string& basis);
-// What a rotation makes of a form: rows that were zero-mean have a mean then.
-streams::Form rotated_form(streams::Form form);
-// Gives the layout that form, and the rotation of a basis "hadamard:SEED", "haar:SEED" or a file (streams/rotation.h). Throws as
-// check_rotatable() and check_layout(), and UsageError where the seed is none.
+// Rotates the stream of a layout: by the basis "hadamard:SEED", "haar:SEED" or a file (streams/rotation.h). Rows that were
+// zero-mean have a mean then, so the form becomes uncentred(). Throws as check_rotatable() and check_layout(), and
+// UsageError if SEED is no number.
 void rotate(streams::Placement& layout, const TensorMap& outline, const std::string& basis);
 
 }  // namespace isonorm::services
