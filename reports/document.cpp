@@ -131,96 +131,6 @@ json value_json(const Value& value, const std::string& place, std::vector<std::s
 
 std::string said(const Document& d) { return d.verdict.empty() ? d.sentence : text(d.verdict, ": ", d.sentence); }
 
-// Whole numbers are written without a decimal point, because counts are cells, too.
-json number(double v) {
-  if (!std::isfinite(v)) return nullptr;
-  return v == std::trunc(v) && std::abs(v) < 0x1p53 ? json(static_cast<int64_t>(v)) : json(v);
-}
-
-json scalar_json(const Value& value) {
-  return std::visit(
-      [](const auto& v) -> json {
-        using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, std::monostate>)
-          return nullptr;
-        else if constexpr (std::is_same_v<T, double>)
-          return number(v);
-        else if constexpr (std::is_same_v<T, std::vector<Value>> || std::is_same_v<T, std::vector<Named>>)
-          return nullptr;
-        else
-          return v;
-      },
-      value);
-}
-
-json values_json(const std::vector<Named>& values) {
-  json object = json::object();
-  for (const Named& v : values) object[v.name] = scalar_json(v.value);
-  return object;
-}
-
-// Adds a member. If the name is empty or taken, appends apostrophes.
-json& added(json& object, std::string name) {
-  std::replace(name.begin(), name.end(), '\n', ' ');
-  while (name.empty() || object.contains(name)) name += "'";
-  return object[name];
-}
-
-json cell_json(const TextCell& cell) {
-  if (!cell.value) return cell.text;
-  return cell.beside ? json::array({number(*cell.value), number(*cell.beside)}) : number(*cell.value);
-}
-
-json table_json(const TextTable& table) {
-  json rows = json::array();
-  for (const std::vector<TextCell>& row : table.rows) {
-    if (row.empty()) continue;
-    json& object = rows.emplace_back(json::object());
-    for (size_t c = 0; c < row.size(); ++c)
-      added(object, table.columns[c].empty() ? "name" : table.columns[c]) = cell_json(row[c]);
-  }
-  return rows;
-}
-
-json curves_json(const Figure& figure) {
-  json panels = json::object();
-  for (const Panel& panel : figure.panels)
-    if (const Chart* chart = std::get_if<Chart>(&panel.drawing)) {
-      json& curves = panel.heading.empty() ? panels : added(panels, panel.heading) = json::object();
-      const auto add = [&](const std::string& name, const std::vector<double>& values) {
-        json& list = added(curves, name) = json::array();
-        for (double v : values) list.push_back(number(v));
-      };
-      for (const ChartBand& band : chart->bands) add(band.name, band.high);
-      for (const ChartLine& line : chart->lines) add(line.name, line.values);
-    }
-  return panels;
-}
-
-std::string json_of_tables(const Document& d) {
-  std::vector<Named> all_values = d.values;
-  all_values.insert(all_values.end(), d.details.begin(), d.details.end());
-  json tables = json::object(), curves = json::object();
-  for (const TextTable& table : d.tables) added(tables, table.heading) = table_json(table);
-  for (const Figure& figure : d.figures) added(curves, figure.name) = curves_json(figure);
-  const Environment& e = d.environment;
-  const json object = {{"title", d.title},
-                       {"about", d.about},
-                       {"verdict", d.verdict.empty() ? json() : json(d.verdict)},
-                       {"sentence", said(d)},
-                       {"values", values_json(all_values)},
-                       {"tables", tables},
-                       {"curves", curves},
-                       {"remarks", d.remarks},
-                       {"method", d.method},
-                       {"environment", values_json(e.facts)},
-                       {"options", values_json(e.options)},
-                       {"command", e.command},
-                       {"seconds", e.seconds}};
-  // Replaces bytes that are not UTF-8 (a path may hold any) by replacement characters instead of refusing them.
-  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
 }  // namespace
 
 std::string closing(const Document& d, bool color, size_t width) {
@@ -250,7 +160,6 @@ std::string to_html(const Document& d) {
   for (const Figure& figure : d.figures) body += figure_html(figure);
   for (const TextTable& table : d.tables) body += to_html(table);
   std::vector<Named> values = d.values;
-  values.insert(values.end(), d.details.begin(), d.details.end());
   add_scalars(values, d.result);
   body += values_html("Values", values) + paragraphs(d.remarks);
   if (!d.method.empty()) body += "<h2>How it is decided</h2>\n" + paragraphs(d.method);
@@ -279,9 +188,6 @@ std::string to_json(std::vector<Named> result, const std::string& text, const En
   return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-std::string to_json(const Document& d) {
-  if (d.result.empty()) return json_of_tables(d);
-  return to_json(d.result, to_text(d, false), d.environment);
-}
+std::string to_json(const Document& d) { return to_json(d.result, to_text(d, false), d.environment); }
 
 }  // namespace isonorm::reports

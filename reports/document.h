@@ -12,6 +12,7 @@
 
 namespace isonorm::reports {
 
+struct Description;  // of the fields of a result (reports/result.h)
 struct Named;
 
 // A JSON value. monostate: null; Named: the members of an object, in order.
@@ -39,7 +40,6 @@ struct Document {
   std::string verdict = {};         // "Not equivalent"; empty: no verdict
   std::string sentence = {};        // the reason for the verdict, with the deciding figures and a full stop
   std::vector<Named> values = {};   // numbers that are in no table
-  std::vector<Named> details = {};  // numbers that the sentence contains; not shown in a terminal
   std::vector<TextTable> tables = {};
   std::vector<Figure> figures = {};
   std::vector<std::string> remarks = {};  // paragraphs

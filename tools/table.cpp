@@ -133,7 +133,7 @@ Verb add_table(CLI::App& app) {
                                               "print what each optimizer's update was measured to depend on, from "
                                               "which the expectations follow, and train nothing");
   command->add_flag("--markdown", o->markdown, "print the table as Markdown");
-  predicates->excludes(command->add_option("--json", o->json, "write the cells as a JSON list"));
+  predicates->excludes(add_json(*command, o->json));
   predicates->excludes(command->add_option("--report", o->report, "write the table as an HTML page"));
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
   command->footer(text(
@@ -142,14 +142,16 @@ Verb add_table(CLI::App& app) {
       notes(),
       ". Exit codes: 0 every cell is as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 5 undecided: a cell "
       "shows nothing either way and none contradicts, 70 no memory or threads, 130 interrupted."));
-  return {command, [o, command] {
+  return {command,
+          [o, command] {
             training::check_device(o->table.device);
             if (command->count("--model") == 0)
               if (const training::ModelRow* row = training::model_for(o->table.data)) o->table.model = row;
             training::check_kind(*o->table.model, o->table.data);
             training::check_names("--optimizers", o->optimizers, training::names_of(recipes()));
             return run(*o, *command);
-          }};
+          },
+          {&table_schema()}};
 }
 
 }  // namespace isonorm::tools

@@ -42,7 +42,6 @@ Document everything() {
                      {"a word", std::string("yonder")},
                      {"a flag", true},
                      {"nothing", {}}},
-          .details = {{"a detail of the sentence", int64_t{3}}},
           .tables = {runs, detail},
           .figures = {{.name = "f", .heading = "A figure", .panels = {{.heading = "left", .drawing = chart}}}},
           .remarks = {"A remark."},
@@ -50,7 +49,10 @@ Document everything() {
           .environment = {.facts = {{"cpu", std::string("a\xff chip")}},
                           .options = {{"lr", 1e-3}, {"data", std::string("text")}},
                           .command = "isonorm prove --lr '1'",
-                          .seconds = 12.4}};
+                          .seconds = 12.4},
+          .result = {{"schema", std::string("isonorm.prove/1")},
+                     {"horizon", std::vector<Named>{{"steps", int64_t{3}}}},
+                     {"losses", std::vector<Value>{0.5, 0.25}}}};
 }
 
 }  // namespace
@@ -109,7 +111,7 @@ TEST_CASE("document: a page has all of it, loads nothing and runs nothing") {
                            "<td>yonder</td>",
                            "<td>yes</td>",
                            "<td>-</td>",
-                           "<th>a detail of the sentence</th><td>3</td>",
+                           "<th>horizon steps</th><td>3</td>",
                            "role=\"img\"",
                            "A remark.",
                            "up to 3\u00a0%",
@@ -126,10 +128,10 @@ TEST_CASE("document: a page has all of it, loads nothing and runs nothing") {
 }
 
 TEST_CASE("document: its JSON is the result, the text of the screen and the environment") {
-  Document d = everything();
-  d.result = std::vector<Named>{{"schema", std::string("isonorm.prove/1")}, {"verdict", std::string("equivalent")}};
+  const Document d = everything();
   CHECK(json::parse(to_json(d)) == json({{"schema", "isonorm.prove/1"},
-                                         {"verdict", "equivalent"},
+                                         {"horizon", {{"steps", 3}}},
+                                         {"losses", {0.5, 0.25}},
                                          {"text", to_text(d, false)},
                                          {"command", "isonorm prove --lr '1'"},
                                          {"seconds", 12.4},

@@ -1,6 +1,7 @@
 // prove and train run as a person runs them, on a small language model: exit codes, files, progress, Ctrl-C, resuming.
 #include "io/checkpoint.h"
 #include "tests/tools/small_run.h"
+#include "tools/verb.h"
 
 using namespace isonorm;
 
@@ -16,7 +17,7 @@ TEST_CASE("prove and train take the features of the Transformer from the command
                  "rotary --no-bias --"));
   CHECK(p["options"]["bias"] == false);
   // token, qkv, proj, gate, fc1, fc2: no positions, no biases, no head of its own
-  const int64_t table = p["tables"]["Runs"][0]["parameters"].get<int64_t>() - 8 * (3 * 12 + 12 + 3 * 11);
+  const int64_t table = p["runs"][0]["parameters"].get<int64_t>() - 8 * (3 * 12 + 12 + 3 * 11);
   CHECK(table == 8 * 7);  // the bytes of the text
   f.succeeds("train" + features);
 }
@@ -32,15 +33,18 @@ TEST_CASE("prove: equivalent forms give 0, the table, JSON, report and log") {
   CHECK_FALSE(contains(r.out + r.err, "\x1b"));
   CHECK_FALSE(contains(r.err, "\r"));
   const auto j = f.json("p.json");
-  CHECK(j["verdict"] == "Equivalent");
-  const auto& runs = j["tables"]["Runs"];
+  CHECK(j["verdict"] == name_of(equivalence::Verdict::same));
+  const auto& runs = j["runs"];
   REQUIRE(runs.size() == 1 + 4 + 5);
-  CHECK(j["curves"]["loss"]["The forms"]["rms_norm"].size() == 30);
-  CHECK(j["curves"]["loss"]["The negative controls"]["rms_norm projected_once"].size() == 20);
-  CHECK(j["values"]["tested on"] == 72);  // nine windows of eight bytes in the 80 that are held out
-  CHECK(runs[5]["test accuracy"].is_number());
-  CHECK(runs[5]["predicts otherwise"].is_number_integer());
-  CHECK(runs[8]["test accuracy"] == "");
+  CHECK(runs[5]["name"] == "rms_norm");
+  CHECK(runs[5]["losses"].size() == 30);
+  CHECK(runs[8]["name"] == "rms_norm projected_once");
+  CHECK(runs[8]["kind"] == "negative");
+  CHECK(runs[8]["deviations"]["weights"].size() == 20);
+  CHECK(j["tested_on"] == 72);  // nine windows of eight bytes in the 80 that are held out
+  CHECK(runs[5]["accuracy"].is_number());
+  CHECK(runs[5]["other_predictions"].is_number_integer());
+  CHECK(runs[8]["accuracy"].is_null());
   CHECK(j["environment"]["data_sha256"].get<std::string>().size() == 64);
   CHECK(contains(read(f / "p.html"), "<strong>Equivalent</strong>"));
   CHECK(f.lines("p.jsonl").size() == 1 + 30 + 20 + 1);

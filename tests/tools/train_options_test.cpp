@@ -51,7 +51,7 @@ TEST_CASE("prove --label-smoothing has the losses of a training with it") {
     const std::string options = text(" --dtype f64 --form layer_norm --label-smoothing ", smoothing);
     f.succeeds("prove +small --dtype f64 --steps 1 --forms rms_norm -q --json @p --label-smoothing " +
                std::string(smoothing));
-    const double loss = f.json("p")["curves"]["loss"]["The forms"]["layer_norm"][0];
+    const double loss = f.json("p")["runs"][0]["losses"][0];
     CHECK(loss == Approx(first_loss(f, "train +small" + options)).epsilon(1e-12));
   }
 }
