@@ -102,7 +102,7 @@ std::string list(const TensorsComparison& r) {
     if (lines++ < kShown) out += "  " + printable(text_line, 500) + "\n";
   };
   for (const auto& row : r.rows)
-    if (row.verdict() != Verdict::same)
+    if (row.verdict() != Verdict::equivalent)
       line(text(row.name, row.name == row.partner ? "" : " -> " + row.partner, " ", row.shape, "  ",
                 row.problem.empty() ? scientific(row.deviation) : row.problem));
   for (const std::string& name : r.only_a) line(name + "  only in the first");
@@ -130,8 +130,8 @@ int run(const CompareVerb& o) {
   const TensorsComparison r = compare_tensors(a.state, b.state, map, options);
   write(document_of(r), "", o.json);
   if (!o.quiet) print_text(list(r));
-  print_line(r.message());
-  return r.same() ? kOk : r.verdict == Verdict::undecided ? kUndecided : kNotEquivalent;
+  print_text(r.sentence() + "\n");
+  return exit_code(r.verdict);
 }
 
 }  // namespace
@@ -179,7 +179,7 @@ Verb add_compare(CLI::App& app) {
   command->add_option("--json", o->json, "write what was found as JSON");
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
   command->footer(
-      "Exit codes: 0 the same, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
+      "Exit codes: 0 equivalent, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
       "70 no memory or threads, 130 interrupted.");
   return {command, [o] {
             for (const std::string& pattern : o->options.noise) {

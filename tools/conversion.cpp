@@ -223,7 +223,7 @@ class Run {
                   name_of(training::ModelOptions(file_.description).stream().form), " form maps as it runs."));
     o_.print(agreement_text("as stored, " + random_inputs_text(options), logits));
     if (o_.stop()) return kInterrupted;
-    if (logits.same()) {
+    if (logits.equivalent()) {
       write(result);
       return kOk;
     }
@@ -308,7 +308,7 @@ class Run {
     if (!f.agrees())
       why = text("the output of '", f.tensor, "' is off by ", scientific(f.deviation),
                  " of its largest entry, rounding explains ", scientific(f.bound));
-    else if (!f.same())
+    else if (!f.equivalent())
       why = text("the output of '", f.unseen, "' would agree ", f.reading, ", too (", printed("%.2g", f.power),
                  " of the bound): these rows do not show what is right");
     if (!why.empty()) {
@@ -344,7 +344,7 @@ class Run {
     say(entries_text(when + "entries", found.entries),
         found.entries.relation == EntryComparison::Relation::second_rounded, exactly);
     const auto output = [&](const std::string& what, const Agreement& a) {
-      say(agreement_text(when + what, a), a.same(), exactly);
+      say(agreement_text(when + what, a), a.equivalent(), exactly);
     };
     output("readers of random rows", found.readers);
     if (!plan_) return;

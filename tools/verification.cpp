@@ -126,8 +126,10 @@ std::vector<std::pair<std::string, Verification>> by_layouts(const VerifyOptions
 
 }  // namespace
 
-bool Verified::same() const {
-  return std::ranges::all_of(streams, [](const auto& of) { return of.second.same(); });
+Verdict Verified::verdict() const {
+  Verdict worst = Verdict::equivalent;
+  for (const auto& [stream, v] : streams) worst = std::max(worst, v.judgement().verdict);
+  return worst;
 }
 
 std::vector<std::string> Verified::lines(bool quiet) const {
@@ -166,7 +168,7 @@ Verified verify_files(const VerifyOptions& o) {
     found.streams = by_layouts(o, a, b);
   else
     found.streams.emplace_back("", by_models(o, a, b));
-  if (!found.same()) return found;
+  if (found.verdict() != Verdict::equivalent) return found;
   if (!o.spec.empty())
     found.remark = "That is so by the description, which is unchecked here (isonorm convert --reference checks it).";
   else if (a.own_code() || b.own_code())

@@ -12,7 +12,7 @@ int run(const VerifyOptions& o) {
   check_device(o.device);
   const Verified found = verify_files(o);
   for (const std::string& line : found.lines(o.quiet)) print_line(line);
-  return found.same() ? kOk : kNotEquivalent;
+  return exit_code(found.verdict());
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ Verb add_verify(CLI::App& app) {
   add_device(*command, o->device);
   command->add_flag("-q,--quiet", o->quiet, "print the verdict only");
   command->footer(
-      "Exit codes: 0 same function, 1 different or undecided, 2 usage, 3 bad input, 4 input/output, "
+      "Exit codes: 0 equivalent, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
       "70 no memory or threads, 130 interrupted.");
   return {command, [o] { return run(*o); }};
 }

@@ -22,12 +22,12 @@ TEST_CASE("weights of every arrangement go from form to form, and are verified")
     for (const streams::Form to : streams::kCentredForms) {
       INFO(name_of(to));
       const ModelFile there = converted_exactly(file, to);
-      CHECK(verify_models(file, there).same());
-      CHECK(verify_models(there, converted_exactly(there, streams::Form::layer_norm)).same());
+      CHECK(verify_models(file, there).equivalent());
+      CHECK(verify_models(there, converted_exactly(there, streams::Form::layer_norm)).equivalent());
       // If the first branch reads the embeddings themselves, their mean is not free.
       const std::string table = images ? "patch.bias" : "token.weight";
       const ModelFile moved = with_tensor(file, table, file.state.at(table) + 0.5);
-      CHECK(verify_models(moved, there).same() == !a.bare_entry);
+      CHECK(verify_models(moved, there).equivalent() == !a.bare_entry);
     }
   }
 }
@@ -40,15 +40,15 @@ TEST_CASE("a gain that no reader takes up, and a table that is read bare and tie
       nn::GptOptions g = small_gpt({.affine = affine, .connection = a});
       g.tied = true, g.transformer.depth = 4;
       const ModelFile file = file_of(g), there = converted_exactly(file, streams::Form::crms_norm);
-      CHECK(verify_models(file, file).same());
-      CHECK(verify_models(file, there).same());
+      CHECK(verify_models(file, file).equivalent());
+      CHECK(verify_models(file, there).equivalent());
       // A head after rows with a gain reads the table itself.
       CHECK((there.state.find("head.weight") != nullptr) != (affine && (a == nn::kPostLn || a == nn::kResiDual)));
       int kept = 0;
       for (const auto& [name, value] : there.state) {
         if (!contains(name, "norm")) continue;
         INFO(name);
-        CHECK_FALSE(verify_models(file, with_tensor(there, name, value + 0.01)).same());
+        CHECK_FALSE(verify_models(file, with_tensor(there, name, value + 0.01)).equivalent());
         ++kept;
       }
       CHECK((kept > 0) == affine);
@@ -92,10 +92,10 @@ TEST_CASE("every arrangement trains as one model in all forms, and its negative 
       for (const bool tied : {false, true}) {
         INFO(a.name << (affine ? ", affine" : "") << (tied ? ", tied" : ""));
         const ProofResult r = prove(small_proof(a, affine, tied));
-        CHECK(r.verdict == Verdict::same);
+        CHECK(r.verdict == Verdict::equivalent);
         if (tied) continue;  // some arrangements have wrong trainings of their own if tied
         const auto is = [](const char* fault) {
-          return [=](const RunResult& run) { return text(run.fault) == fault; };
+          return [=](const RunResult& run) { return text(run.negative_control) == fault; };
         };
         CHECK(std::ranges::count_if(r.runs, is("embeddings centred")) == a.bare_entry);
         CHECK(r.runs.size() == (affine ? 4u : 5u) + a.bare_entry);
@@ -108,8 +108,10 @@ TEST_CASE("gains that begin scaled train as one model in every form, and are fol
   nn::TransformerOptions& t = p.training.model.transformer();
   t.depth = 3, t.norm_bias = false, t.scaled_gains = true;
   const ProofResult r = prove(p);
-  CHECK(r.verdict == Verdict::same);
-  const auto form = [](const RunResult& run) { return text(run.fault).empty() && run.expected == Verdict::same; };
+  CHECK(r.verdict == Verdict::equivalent);
+  const auto form = [](const RunResult& run) {
+    return text(run.negative_control).empty() && run.expected == Verdict::equivalent;
+  };
   CHECK(std::ranges::count_if(r.runs, form) >= 3);
   check_runs(r);
   manual_seed(3);
@@ -119,10 +121,10 @@ TEST_CASE("gains that begin scaled train as one model in every form, and are fol
     INFO(name_of(to));
     const ModelFile there = converted_exactly(file, to);
     CHECK(there.description.at("model.scaled_gains") == "false");
-    CHECK(verify_models(file, there).same());
+    CHECK(verify_models(file, there).equivalent());
   }
   CHECK(verify_models(file, with_option(file, "scaled_gains", "false"))
-            .same());  // the initial value of gains is not part of the function
+            .equivalent());  // the initial value of gains is not part of the function
 }
 
 TEST_CASE("the grid of every arrangement is as theory says") {

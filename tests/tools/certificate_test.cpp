@@ -25,6 +25,7 @@ TEST_CASE("certificate: what is certified gives 0, tables, JSON and a report") {
 
 TEST_CASE("certificate: what is certified gives 0, what is not 1, what is undecided 5") {
   using equivalence::Verdict;
-  for (const auto& [verdict, code] : {std::pair{Verdict::same, 0}, {Verdict::different, 1}, {Verdict::undecided, 5}})
+  for (const auto& [verdict, code] :
+       {std::pair{Verdict::equivalent, 0}, {Verdict::different, 1}, {Verdict::undecided, 5}})
     CHECK(tools::exit_code(verdict) == code);
 }
