@@ -129,7 +129,12 @@ json value_json(const Value& value, const std::string& place, std::vector<std::s
       value);
 }
 
-std::string said(const Document& d) { return d.verdict.empty() ? d.sentence : text(d.verdict, ": ", d.sentence); }
+// A sentence with a capital letter stands by itself.
+std::string said(const Document& d) {
+  if (d.verdict.empty()) return d.sentence;
+  const bool alone = !d.sentence.empty() && std::isupper(static_cast<unsigned char>(d.sentence[0]));
+  return text(d.verdict, alone ? ". " : ": ", d.sentence);
+}
 
 }  // namespace
 

@@ -37,7 +37,7 @@ struct Document {
   std::string title;
   std::string about = {};           // a paragraph below the title: what was done
   Tone tone = Tone::plain;          // of the verdict; plain: undecided
-  std::string verdict = {};         // "Not equivalent"; empty: no verdict
+  std::string verdict = {};         // "Different"; empty: no verdict
   std::string sentence = {};        // the reason for the verdict, with the deciding figures and a full stop
   std::vector<Named> values = {};   // numbers that are in no table
   std::vector<TextTable> tables = {};
@@ -48,7 +48,7 @@ struct Document {
   std::vector<Named> result = {};         // for programs: the members of an object, as a Schema gives them
 };
 
-// "Not equivalent: ...": verdict and sentence, in lines of at most `width` (0: one line), without a newline at the end.
+// "Different: ..." or, if the sentence begins with a capital letter, "Equivalent. ...": verdict and sentence, in lines of at most `width` (0: one line), without a newline at the end.
 // `color`: colours the verdict. Text from outside cannot send control sequences to the terminal (printable()); the same
 // holds for values and remarks in to_text().
 std::string closing(const Document& document, bool color = false, size_t width = 0);

@@ -102,7 +102,7 @@ std::string list(const TensorsComparison& r) {
     if (lines++ < kShown) out += "  " + printable(text_line, 500) + "\n";
   };
   for (const auto& row : r.rows)
-    if (row.verdict() != Verdict::same)
+    if (row.verdict() != Verdict::equivalent)
       line(text(row.name, row.name == row.partner ? "" : " -> " + row.partner, " ", row.shape, "  ",
                 row.problem.empty() ? scientific(row.deviation) : row.problem));
   for (const std::string& name : r.only_a) line(name + "  only in the first");
@@ -129,10 +129,10 @@ int run(const CompareVerb& o, const CLI::App& command) {
   const training::OpenModelFile a = open_tensors(o.a), b = open_tensors(o.b);
   options.order = order_of(o, a, options.layouts);
   const TensorsComparison r = compare_tensors(a.state, b.state, map, options);
-  const std::string said = list(r) + r.message() + "\n";
-  print_and_write(o.quiet ? r.message() + "\n" : said,
+  const std::string said = list(r) + r.sentence() + "\n";
+  print_and_write(o.quiet ? r.sentence() + "\n" : said,
                   [&] { write_json(o.json, document_of(r).result, said, command); });
-  return r.same() ? kOk : r.verdict == Verdict::undecided ? kUndecided : kNotEquivalent;
+  return exit_code(r.verdict);
 }
 
 }  // namespace
@@ -180,7 +180,7 @@ Verb add_compare(CLI::App& app) {
   add_json(*command, o->json);
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
   command->footer(
-      "Exit codes: 0 the same, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
+      "Exit codes: 0 equivalent, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
       "70 no memory or threads, 130 interrupted.");
   return {command,
           [o, command] {

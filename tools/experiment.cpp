@@ -90,7 +90,8 @@ Verb add_experiment(CLI::App& app) {
   command->footer(
       "Exit codes: 0 confirmed, 1 refuted, 2 usage, 3 bad input, 4 input/output, 5 undecided, 70 no memory or threads, "
       "130 interrupted.");
-  return {command, [o, names] {
+  return {command,
+          [o, names] {
             if (o->list || o->name.empty()) return run(*o);
             const auto e = training::row_at(experiments(), o->name);
             if (e == experiments().end())

@@ -76,7 +76,7 @@ int run(TableVerb& o, const CLI::App& command) {
   const int passes = static_cast<int>(grids.size() * o.table.columns.size()) * o.table.seeds;
   int pass = 0;
   std::vector<TableResult> results;
-  Outcome outcome = Outcome::agrees;
+  Verdict verdict = Verdict::equivalent;
   Printing printing;
   for (const TableOptions& grid : grids) {
     MovingRate rate;
@@ -96,13 +96,13 @@ int run(TableVerb& o, const CLI::App& command) {
         show(document_of({&results.back(), 1}), o.quiet, "", "");
     });
     if (o.json.empty() && o.report.empty()) printing.check();
-    outcome = std::max(outcome, results.back().outcome);
+    verdict = std::max(verdict, results.back().verdict);
   }
   reports::Document d = document_of(results);
   d.environment.command = given_command(command);
   write(d, o.report, o.json);
   printing.check();
-  return outcome == Outcome::agrees ? kOk : outcome == Outcome::undecided ? kUndecided : kNotEquivalent;
+  return exit_code(verdict);
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ Verb add_table(CLI::App& app) {
   predicates->excludes(command->add_option("--report", o->report, "write the table as an HTML page"));
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
   command->footer(text(
-      "A cell is what was observed (= the same, ! different, ? undecided) and the largest relative deviation of the "
+      "A cell is what was observed (= equivalent, ! different, ? undecided) and the largest relative deviation of the "
       "loss. What is expected is derived from what each optimizer's update was measured to depend on (--predicates). ",
       notes(),
       ". Exit codes: 0 every cell is as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 5 undecided: a cell "

@@ -4,16 +4,16 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
-#include "equivalence/lockstep/result.h"
+#include "equivalence/judge/judgement.h"
 #include "reports/result.h"
 #include "tools/ending.h"
 
 namespace isonorm::tools {
 
-// kOk where it is the same, kNotEquivalent where different, kUndecided.
+// kOk if equivalent, kNotEquivalent if different, kUndecided.
 constexpr int exit_code(equivalence::Verdict v) {
   using equivalence::Verdict;
-  return v == Verdict::same ? kOk : v == Verdict::different ? kNotEquivalent : kUndecided;
+  return v == Verdict::equivalent ? kOk : v == Verdict::different ? kNotEquivalent : kUndecided;
 }
 
 struct Verb {

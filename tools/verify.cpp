@@ -29,7 +29,7 @@ int run(const Verify& verb, const CLI::App& command) {
   print_and_write(in_lines(found.lines(o.quiet)), [&] {
     write_json(verb.json, services::verify_schema()(found), in_lines(found.lines(false)), command);
   });
-  return found.same() ? kOk : kNotEquivalent;
+  return exit_code(found.verdict());
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ Verb add_verify(CLI::App& app) {
   add_json(*command, verb->json);
   command->add_flag("-q,--quiet", o->quiet, "print the verdict only");
   command->footer(
-      "Exit codes: 0 same function, 1 different or undecided, 2 usage, 3 bad input, 4 input/output, "
+      "Exit codes: 0 equivalent, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
       "70 no memory or threads, 130 interrupted.");
   return {command, [verb, command] { return run(*verb, *command); }, {&services::verify_schema()}};
 }

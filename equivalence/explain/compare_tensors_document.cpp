@@ -3,17 +3,15 @@
 
 #include "core/error.h"
 #include "equivalence/explain/compare_tensors.h"
-#include "equivalence/lockstep/result_fields.h"
+#include "equivalence/judge/result_fields.h"
 
 namespace isonorm::equivalence {
 namespace {
 
 using Row = TensorsComparison::Row;
 
-// message() without the verdict.
 std::string sentence_of(const TensorsComparison& r) {
-  const std::string all = r.message();
-  return all.substr(all.find(": ") + 2);
+  return text(r.reason, r.likely_cause.empty() ? "" : "; likely cause: ", r.likely_cause);
 }
 
 double largest_share(const TensorsComparison& r) {
@@ -39,7 +37,7 @@ const reports::Schema<TensorsComparison>& compare_schema() {
               "largest difference relative to the largest entry in A; null: it could not be compared")
           .add("control", &Row::control, "deviation of the farthest control; 0: there are no controls")
           .add("tolerance", &Row::tolerance, "larger deviations differ")
-          .add("detectable", &Row::resolution, "the tensor times 1 + this would have been detected; 0: any change")
+          .add("detectable", &Row::detectable, "the tensor times 1 + this would have been detected; 0: any change")
           .add(
               "problem", [](const Row& r) { return if_any(r.problem); }, "why it could not be compared; else null");
   static const reports::Schema<TensorsComparison> schema{
@@ -50,12 +48,17 @@ const reports::Schema<TensorsComparison>& compare_schema() {
               "`equivalent`, `different` or `undecided`")
           .add("sentence", sentence_of, "why, with the numbers that decide")
           .add("identical", &TensorsComparison::identical, "equal to the last bit")
-          .add("first_difference", &TensorsComparison::first,
-               "in the first tensor that differs; null: none, or it could not be compared", difference_fields())
           .add(
-              "likely_cause", [](const TensorsComparison& r) { return if_any(r.likely); }, "null: none was found")
+              "first_difference",
+              [](const TensorsComparison& r) {
+                return r.first_difference ? std::optional(r.first_difference->place) : std::nullopt;
+              },
+
+              "in the first tensor that differs; null: none, or it could not be compared", difference_fields())
+          .add(
+              "likely_cause", [](const TensorsComparison& r) { return if_any(r.likely_cause); }, "null: none was found")
           .add("tried", &TensorsComparison::tried, "causes that were tested")
-          .add("detectable", &TensorsComparison::resolution,
+          .add("detectable", &TensorsComparison::detectable,
                "every tensor times 1 + this would have been detected; 0: any change, or something differs")
           .add(
               "last_equivalent", [](const TensorsComparison& r) { return if_any(r.agrees); },
@@ -84,7 +87,7 @@ const reports::Schema<TensorsComparison>& compare_schema() {
 reports::Document document_of(const TensorsComparison& r) {
   reports::TextTable tensors{
       .heading = "Tensors",
-      .columns = {"in A", "in B", "shape", "deviation", "rounding", "tolerance", "resolution", "problem", "verdict"},
+      .columns = {"in A", "in B", "shape", "deviation", "rounding", "tolerance", "detectable", "problem", "verdict"},
       .detail = true};
   for (const TensorsComparison::Row& row : r.rows) {
     const reports::Tone tone = row.verdict() == Verdict::different ? reports::Tone::bad : reports::Tone::plain;
@@ -94,7 +97,7 @@ reports::Document document_of(const TensorsComparison& r) {
                             row.problem.empty() ? reports::number_cell(row.deviation) : reports::TextCell{},
                             row.control > 0 ? reports::number_cell(row.control) : reports::TextCell{},
                             reports::number_cell(row.tolerance),
-                            reports::number_cell(row.resolution),
+                            reports::number_cell(row.detectable),
                             {row.problem},
                             {name_of(row.verdict()), tone}});
   }
@@ -105,7 +108,7 @@ reports::Document document_of(const TensorsComparison& r) {
   for (const std::string& name : r.only_a) alone(name, "only in A");
   for (const std::string& name : r.only_b) alone(name, "only in B");
   return {.title = "Two sets of tensors",
-          .tone = r.same()                          ? reports::Tone::good
+          .tone = r.equivalent()                    ? reports::Tone::good
                   : r.verdict == Verdict::different ? reports::Tone::bad
                                                     : reports::Tone::plain,
           .verdict = name_of(r.verdict),

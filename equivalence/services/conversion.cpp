@@ -9,7 +9,7 @@
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "equivalence/convert/convertible.h"
-#include "equivalence/lockstep/result_fields.h"
+#include "equivalence/judge/result_fields.h"
 #include "equivalence/reference/reference.h"
 #include "equivalence/reference/stream_sum.h"
 #include "equivalence/verify/file_conversion.h"
@@ -216,10 +216,10 @@ class Converter {
     print(text(o_.in, " holds raw weights: those of the Pre-LN model, which its ",
                name_of(training::ModelOptions(file_.description).stream().form), " form maps as it runs."));
     const std::string what = "as stored, " + random_inputs_text(options);
-    found_.checks.push_back({what, logits.same(), logits.deviation, logits.bound()});
+    found_.checks.push_back({what, logits.equivalent(), logits.deviation, logits.bound()});
     print(agreement_text(what, logits));
     if (o_.stop()) throw Interrupted();
-    if (logits.same()) {
+    if (logits.equivalent()) {
       write(result);
       return true;
     }
@@ -304,7 +304,7 @@ class Converter {
     if (!f.agrees())
       why = text("the output of '", f.tensor, "' is off by ", scientific(f.deviation),
                  " of its largest entry, rounding explains ", scientific(f.bound));
-    else if (!f.same())
+    else if (!f.equivalent())
       why = text("the output of '", f.unseen, "' would agree ", f.reading, ", too (", printed("%.2g", f.power),
                  " of the bound): these rows do not show what is right");
     if (!why.empty()) {
@@ -348,7 +348,7 @@ class Converter {
         {when + "entries", found.entries.relation == EntryComparison::Relation::second_rounded, found.entries.share, 1},
         exactly);
     const auto output = [&](const std::string& what, const Agreement& a) {
-      say(agreement_text(when + what, a), {when + what, a.same(), a.deviation, a.bound()}, exactly);
+      say(agreement_text(when + what, a), {when + what, a.equivalent(), a.deviation, a.bound()}, exactly);
     };
     output("readers of random rows", found.readers);
     if (!plan_) return;
@@ -390,7 +390,8 @@ reports::Fields<Converted> converted_fields() {
       .add(
           "verdict",
           [](const Converted& c) {
-            return name_of(std::ranges::all_of(c.checks, &Check::equivalent) ? Verdict::same : Verdict::different);
+            return name_of(std::ranges::all_of(c.checks, &Check::equivalent) ? Verdict::equivalent
+                                                                             : Verdict::different);
           },
           "`equivalent` or `different`: the result and the original")
       .add("written", &Converted::written, "the result is verified and was written")

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/system/terminal.h"
-#include "equivalence/coordinates/pairs.h"
+#include "equivalence/judge/pairs.h"
 #include "equivalence/services/named_files.h"
 #include "reports/result.h"
 

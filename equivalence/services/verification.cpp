@@ -6,7 +6,7 @@
 
 #include "core/system/terminal.h"
 #include "equivalence/convert/convertible.h"
-#include "equivalence/lockstep/result_fields.h"
+#include "equivalence/judge/result_fields.h"
 #include "exchange/hub/family.h"
 #include "io/json_text.h"
 #include "streams/stream.h"
@@ -130,24 +130,13 @@ struct StreamVerdict {
   const std::string& stream;
   const Verification& found;
 
-  Verdict verdict() const {
-    return found.same()                                ? Verdict::same
-           : found.sentence().starts_with("Not shown") ? Verdict::undecided
-                                                       : Verdict::different;
-  }
+  Judgement judgement = found.judgement();
 };
 
 std::vector<StreamVerdict> stream_verdicts(const Verified& v) {
   std::vector<StreamVerdict> all;
   for (const auto& [name, found] : v.streams) all.push_back({name, found});
   return all;
-}
-
-Verdict verdict_of(const Verified& v) {
-  Verdict worst = Verdict::same;
-  for (const StreamVerdict& s : stream_verdicts(v))
-    if (worst != Verdict::different && s.verdict() != Verdict::same) worst = s.verdict();
-  return worst;
 }
 
 struct Output {
@@ -173,7 +162,7 @@ reports::Fields<StreamVerdict> stream_fields() {
           .add(
               "what", [](const Output& o) { return o.what; }, "which output")
           .add(
-              "equivalent", [](const Output& o) { return o.found.same(); }, "rounding explains the deviation")
+              "equivalent", [](const Output& o) { return o.found.equivalent(); }, "rounding explains the deviation")
           .add(
               "deviation", [](const Output& o) { return o.found.deviation; }, "largest, relative to the largest output")
           .add(
@@ -184,9 +173,9 @@ reports::Fields<StreamVerdict> stream_fields() {
       .add(
           "stream", [](const StreamVerdict& s) { return s.stream; }, "its name; empty: the file has one")
       .add(
-          "verdict", [](const StreamVerdict& s) { return name_of(s.verdict()); }, "as above")
+          "verdict", [](const StreamVerdict& s) { return name_of(s.judgement.verdict); }, "as above")
       .add(
-          "sentence", [](const StreamVerdict& s) { return s.found.sentence(); }, "why")
+          "sentence", [](const StreamVerdict& s) { return s.judgement.sentence(); }, "why")
       .add(
           "relation", [](const StreamVerdict& s) { return relation_name(s.found.entries.relation); },
           "how rounding explains the entries: `identical`, `first_rounded`, `second_rounded`, `both_rounded`, "
@@ -215,7 +204,7 @@ const reports::Schema<Verified>& verify_schema() {
       "verify", "Two files, and whether they are one function: `isonorm verify`.",
       reports::Fields<Verified>()
           .add(
-              "verdict", [](const Verified& v) { return name_of(verdict_of(v)); },
+              "verdict", [](const Verified& v) { return name_of(v.verdict()); },
               "`equivalent`, `different` or `undecided`")
           .add(
               "sentence",
@@ -249,8 +238,10 @@ const reports::Schema<Verified>& verify_schema() {
   return schema;
 }
 
-bool Verified::same() const {
-  return std::ranges::all_of(streams, [](const auto& of) { return of.second.same(); });
+Verdict Verified::verdict() const {
+  Verdict worst = Verdict::equivalent;
+  for (const auto& [_, found] : streams) worst = std::max(worst, found.judgement().verdict);
+  return worst;
 }
 
 std::vector<std::string> Verified::lines(bool quiet) const {
@@ -292,7 +283,7 @@ Verified verify(const VerifyOptions& o) {
     found.streams = by_layouts(o, a, b);
   else
     found.streams.emplace_back("", by_models(o, a, b));
-  if (!found.same()) return found;
+  if (found.verdict() != Verdict::equivalent) return found;
   if (!o.spec.empty())
     found.remark = "That is so by the description, which is unchecked here (isonorm convert --reference checks it).";
   else if (a.own_code() || b.own_code())

@@ -25,7 +25,7 @@ struct Verified {
   std::vector<std::pair<std::string, equivalence::Verification>> streams;
   std::string remark = {};  // of files that are the same: by what that is so
 
-  bool same() const;
+  equivalence::Verdict verdict() const;  // the worst of the streams
   std::vector<std::string> lines(bool quiet) const;
 };
 

@@ -3,7 +3,7 @@
 
 #include "core/printed.h"
 #include "equivalence/compare/audit.h"
-#include "equivalence/lockstep/result_fields.h"
+#include "equivalence/judge/result_fields.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -131,7 +131,7 @@ const reports::Schema<AuditResult>& audit_schema() {
       reports::Fields<AuditResult>()
           .add(
               "verdict",
-              [](const AuditResult& r) { return name_of(r.as_expected ? Verdict::same : Verdict::different); },
+              [](const AuditResult& r) { return name_of(r.as_expected ? Verdict::equivalent : Verdict::different); },
               "`equivalent`: no direction that theory calls invisible has a gradient; else `different`")
           .add(
               "sentence", [](const AuditResult& r) { return sentence(r) + shown_text(r); }, "the numbers that decide")

@@ -1,18 +1,12 @@
 // The result of grids for programs.
 #include <algorithm>
 
-#include "equivalence/lockstep/result_fields.h"
+#include "equivalence/judge/result_fields.h"
 #include "equivalence/text/grid_text.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
-
-Verdict verdict_of(const TableResult& r) {
-  return r.outcome == Outcome::agrees        ? Verdict::same
-         : r.outcome == Outcome::contradicts ? Verdict::different
-                                             : Verdict::undecided;
-}
 
 struct GridCell {
   std::string grid;
@@ -27,13 +21,9 @@ std::vector<GridCell> grid_cells(std::span<const TableResult> grids) {
 }
 
 reports::Fields<GridCell> cell_fields() {
-  const auto verdict = [](Expectation v) {
-    return v == Expectation::undefined ? std::nullopt : std::optional(name_of(v));
-  };
+  const auto verdict = [](MaybeVerdict v) { return v ? std::optional(name_of(*v)) : std::nullopt; };
   const auto if_trained = [](Magnitudes Cell::*member) {
-    return [member](const GridCell& c) {
-      return c.cell.observed != Expectation::undefined ? std::optional(c.cell.*member) : std::nullopt;
-    };
+    return [member](const GridCell& c) { return c.cell.observed ? std::optional(c.cell.*member) : std::nullopt; };
   };
   return reports::Fields<GridCell>()
       .add("grid", &GridCell::grid, "name of its grid")
@@ -65,7 +55,7 @@ reports::Fields<TableResult> grid_fields() {
       .add(
           "name", [](const TableResult& r) { return title_of(r.options); }, "what was trained")
       .add(
-          "verdict", [](const TableResult& r) { return name_of(verdict_of(r)); },
+          "verdict", [](const TableResult& r) { return name_of(r.verdict); },
           "`equivalent`: every cell is as theory says")
       .add(
           "steps", [](const TableResult& r) { return r.options.steps; }, "of each training")
@@ -95,7 +85,7 @@ reports::Fields<TableResult> grid_fields() {
 }
 
 const TableResult& worst_of(std::span<const TableResult> grids) {
-  return *std::ranges::max_element(grids, {}, &TableResult::outcome);
+  return *std::ranges::max_element(grids, {}, &TableResult::verdict);
 }
 
 }  // namespace
@@ -107,7 +97,7 @@ const reports::Schema<std::span<const TableResult>>& table_schema() {
       "Ways to store weights by optimizers: which train as Pre-LN does, by theory and as `isonorm table` measured.",
       reports::Fields<Grids>()
           .add(
-              "verdict", [](Grids grids) { return name_of(verdict_of(worst_of(grids))); },
+              "verdict", [](Grids grids) { return name_of(worst_of(grids).verdict); },
               "`equivalent`: every cell is as theory says; `different`: one is not; `undecided`")
           .add(
               "sentence", [](Grids grids) { return sentence_of(worst_of(grids)); },

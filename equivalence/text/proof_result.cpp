@@ -1,5 +1,5 @@
 // The result of a proof for programs.
-#include "equivalence/lockstep/result_fields.h"
+#include "equivalence/judge/result_fields.h"
 #include "equivalence/text/proof_text.h"
 
 namespace isonorm::equivalence {
@@ -49,7 +49,7 @@ reports::Fields<JudgedRun> run_fields() {
       .add("kind", &JudgedRun::kind, "`reference`, `control` (the reference moved by one ulp), `form` or `negative`")
       .add("expected", if_judged([](const RunResult& r) { return name_of(r.expected); }),
            "`equivalent` or `different`; null: it is not judged")
-      .add("observed", if_judged([](const RunResult& r) { return name_of(r.observed); }),
+      .add("observed", if_judged([](const RunResult& r) { return name_of(r.verdict); }),
            "`equivalent`, `different` or `undecided`; null: it is not judged")
       .add("as_expected", if_judged([](const RunResult& r) { return r.as_expected; }),
            "true: by the margin that a negative control needs, too; null: it is not judged")
@@ -106,7 +106,7 @@ const reports::Schema<ProofResult>& proof_schema() {
               },
               "the steps up to which a wrong training is told from rounding", horizon)
           .add(
-              "detectable", [](const ProofResult& p) { return p.horizon.resolution; },
+              "detectable", [](const ProofResult& p) { return p.horizon.detectable; },
               "relative deviations from here on are detected at any step up to the horizon", magnitude_fields())
           .add(
               "limit", [](const ProofResult& p) { return p.horizon.limit; },

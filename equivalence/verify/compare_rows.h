@@ -7,7 +7,7 @@
 #include <string>
 
 #include "equivalence/convert/canonical.h"
-#include "equivalence/coordinates/pairs.h"
+#include "equivalence/judge/pairs.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {

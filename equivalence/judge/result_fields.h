@@ -1,7 +1,7 @@
 // Internal: what the results of several verbs have in common.
 #pragma once
 
-#include "equivalence/lockstep/result.h"
+#include "equivalence/judge/run_result.h"
 #include "reports/result.h"
 
 namespace isonorm::equivalence {
