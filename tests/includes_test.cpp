@@ -75,15 +75,16 @@ std::map<std::string, Set> allowed_includes() {
                                                 "training/spec", "training/steps"}}};
   const std::map<std::string, Set> rooms = {
       {"coordinates", {}},
-      {"lockstep", {"coordinates"}},
-      {"grid", {"coordinates", "lockstep"}},
-      {"convert", {"coordinates"}},
-      {"verify", {"coordinates", "convert"}},
-      {"reference", {"coordinates", "convert", "verify"}},
-      {"explain", {"coordinates", "lockstep", "convert"}},
-      {"causes", {"coordinates", "lockstep", "convert", "explain"}},
-      {"compare", {"coordinates", "lockstep", "convert", "verify", "explain", "causes"}},
-      {"text", {"lockstep", "grid", "compare"}}};
+      {"judge", {"coordinates"}},
+      {"lockstep", {"coordinates", "judge"}},
+      {"grid", {"coordinates", "judge", "lockstep"}},
+      {"convert", {"coordinates", "judge"}},
+      {"verify", {"coordinates", "judge", "convert"}},
+      {"reference", {"coordinates", "judge", "convert", "verify"}},
+      {"explain", {"coordinates", "judge", "convert"}},
+      {"causes", {"coordinates", "judge", "lockstep", "convert", "explain"}},
+      {"compare", {"coordinates", "judge", "lockstep", "convert", "verify", "explain", "causes"}},
+      {"text", {"judge", "lockstep", "grid", "compare"}}};
   for (const auto& [room, others] : rooms) {
     Set& set = allowed["equivalence/" + room] = kBelowEquivalence;
     for (const std::string& other : others) set.insert("equivalence/" + other);

@@ -8,7 +8,7 @@
 
 namespace isonorm::tools {
 
-// kUndecided: there was too little to see for either verdict (equivalence/lockstep/result.h).
+// kUndecided: there was too little to see for either verdict (equivalence/judge/judgement.h).
 enum ExitCode {
   kOk = 0,
   kNotEquivalent = 1,

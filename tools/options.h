@@ -62,6 +62,14 @@ void add_seed(CLI::App& command, uint64_t& seed, const std::string& help);
 
 // "isonorm audit --model gpt": the options that the command line gave, but for where it writes and how much it prints.
 std::string given_command(const CLI::App& command);
+// That command, and the seconds since the program began.
+reports::Environment run_environment(const CLI::App& command);
+
+// Adds --json.
+CLI::Option* add_json(CLI::App& command, std::string& json);
+// Writes a result and the text that was printed to the file of --json, if one is named. Throws Error (io).
+void write_json(const std::string& path, std::vector<reports::Named> result, const std::string& text,
+                const CLI::App& command);
 
 // The files that these options name, and `more`, held against `inputs`: see check_outputs.
 void check_output_options(const OutputOptions& o, std::vector<NamedFile> inputs, std::vector<NamedFile> more = {});

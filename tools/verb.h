@@ -1,23 +1,25 @@
-// A verb of the program `isonorm`: its options on the command line, and what runs after parsing.
+// A verb of the program `isonorm`: its options on the command line, what runs after parsing, and what --json writes.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <functional>
 
-#include "equivalence/lockstep/result.h"
+#include "equivalence/judge/judgement.h"
+#include "reports/result.h"
 #include "tools/ending.h"
 
 namespace isonorm::tools {
 
-// kOk where it is the same, kNotEquivalent where different, kUndecided.
+// kOk if equivalent, kNotEquivalent if different, kUndecided.
 constexpr int exit_code(equivalence::Verdict v) {
   using equivalence::Verdict;
-  return v == Verdict::same ? kOk : v == Verdict::different ? kNotEquivalent : kUndecided;
+  return v == Verdict::equivalent ? kOk : v == Verdict::different ? kNotEquivalent : kUndecided;
 }
 
 struct Verb {
   CLI::App* command;
-  std::function<int()> run;  // returns the exit code; may throw Error and UsageError
+  std::function<int()> run;                               // returns the exit code; may throw Error and UsageError
+  std::vector<const reports::Description*> results = {};  // of --json
 };
 
 Verb add_prove(CLI::App& app);
@@ -42,7 +44,7 @@ Verb add_plot(CLI::App& app);
 Verb add_evaluate(CLI::App& app);
 Verb add_lr_find(CLI::App& app);
 Verb add_completion(CLI::App& app);
-Verb add_man(CLI::App& app);
+Verb add_man(CLI::App& app, const std::vector<Verb>& verbs);  // `verbs`: all, when it runs
 
 // "isonorm 0.1.0 (cde5b3a9)", with the commit where the build knew it; the build writes it.
 extern const char* const kVersion;
