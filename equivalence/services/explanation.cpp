@@ -52,7 +52,7 @@ double sum(const Row& a) {
   for (double v : a) s += v;
   return s;
 }
-// What a norm divides by.
+// The divisor of a norm.
 double root(double mean_square, double eps) {
   const double r = std::sqrt(mean_square + eps);
   check(r > 0 && std::isfinite(r), "explain: a row of mean square ", mean_square, " with eps ", eps,
@@ -83,7 +83,7 @@ class Steps {
   std::string text_;
 };
 
-// The Jacobian, entry (i, j) being d y_i / d x_j, where it fits on a screen.
+// The Jacobian: entry (i, j) is d y_i / d x_j. Nothing if it does not fit on a screen.
 void append_jacobian(Steps& steps, size_t n, const std::string& formula,
                      const std::function<double(size_t, size_t)>& entry) {
   if (n > kShown) return;

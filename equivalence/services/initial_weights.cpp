@@ -20,12 +20,12 @@ using namespace equivalence;
 
 namespace {
 
-// What may differ between the weights of --init and the model besides options of training alone: coordinates,
+// Options in which the file and the model may differ, in addition tos options of training alone: coordinates,
 // and whether the readers have the gains already.
 constexpr std::string_view kFreeOfInit[] = {"model.form", "model.storage", "model.centre_readers", "model.folded",
                                             "model.layer_scale"};
 
-// The options of two models, whatever coordinates their streams are in.
+// Throws if two models differ in an option that does not only choose coordinates.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
   const streams::FormRow &theirs = row_of(file.stream().form), &ours = row_of(asked.stream().form);
   check(file.stream().form == asked.stream().form || (theirs.layer_norm_model() && ours.layer_norm_model()),
@@ -39,7 +39,7 @@ void check_same_model(const training::ModelOptions& file, const training::ModelO
   }
 }
 
-// Gains and biases of `model` that a conversion has put into their readers: ones and zeros take their places.
+// Adds ones and zeros for gains and biases of `model` that a conversion has multiplied into their readers.
 void unfold(training::ModelFile& file, const nn::Module& model) {
   const training::ModelOptions options(file.description);
   if (!options.transformer().folded) return;
@@ -49,9 +49,9 @@ void unfold(training::ModelFile& file, const nn::Module& model) {
     if (!there.find(name)) file.state.add(name, name.ends_with("bias") ? zeros_like(tensor) : ones_like(tensor));
 }
 
-// The rows of a tensor that has one for each token or class: row i becomes row from[i]. If that is -1, it becomes the mean of all
-// rows: a model that knows nothing of a token gives it less than its share of probability (Hewitt, Initializing New Word
-// Embeddings for Pretrained Language Models, 2021).
+// The rows of a tensor that has one for each token or class: row i becomes row from[i]. If that is -1, it becomes the
+// mean of all rows: a model that knows nothing of a token gives it less than its share of probability (Hewitt,
+// Initializing New Word Embeddings for Pretrained Language Models, 2021).
 Tensor with_rows(const Tensor& x, const std::vector<int64_t>& from) {
   const Tensor average = mean(x, {0}, true);
   std::vector<Tensor> rows;

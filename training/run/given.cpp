@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/system/failures.h"
 #include "core/printed.h"
+#include "core/system/failures.h"
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "core/system/shell_word.h"
@@ -23,7 +23,7 @@ const ModelRow& model_named(const std::string& name) {
   return **at;
 }
 
-// What one option alone cannot say.
+// Checks the options that depend on each other.
 void check_together(const TrainingOptions& o, const Given& given) {
   const Input input = o.model.row().input;
   if (given.contains("task") && (input != Input::pairs || !o.data.empty()))

@@ -60,7 +60,8 @@ void check_agreement(const TensorMap& optimizer, int step) {
 // The number of steps that take this number of passes over the training data.
 int steps_of_epochs(double epochs, const Source& source) {
   const double all = epochs * static_cast<double>(source.train_count());
-  // Three roundings, one of them when the decimal number was read: 1.1 epochs of 100 images in batches of 10 are 11 steps.
+  // Three roundings, one of them when the decimal number was read: 1.1 epochs of 100 images in batches of 10 are 11
+  // steps.
   const double steps = std::ceil(all / static_cast<double>(source.batch_count()) * (1 - 0x1p-51));
   check(steps <= INT_MAX, "--epochs ", epochs, ": these are ", steps, " steps, expected at most ", INT_MAX);
   return static_cast<int>(steps);
@@ -85,7 +86,8 @@ bool cuts_warmup(const NewestCheckpoint& newest) {
   return integer_at(newest.checkpoint.values, "warmup") > integer_at(newest.checkpoint.values, "steps");
 }
 
-// The random numbers of a step (dropout) follow from its number, so that a training that was interrupted draws the same ones.
+// The random numbers of a step (dropout) follow from its number, so that a training that was interrupted draws the same
+// ones.
 void seed_step(uint64_t seed, int64_t step) { default_generator() = {seed, static_cast<uint64_t>(step + 1) << 40}; }
 
 // Checks the options and sets what they set in the process. Only the first rank prints and writes.
@@ -369,7 +371,8 @@ void Trainer::record(const TrainingStep& s) {
   write_logs([&](RunLog& log) { log.step(s); });
 }
 
-// Tests the model, with the averaged weights if there are some. Returns false, without an evaluation, if it was to stop.
+// Tests the model, with the averaged weights if there are some. Returns false, without an evaluation, if it was to
+// stop.
 bool Trainer::test() {
   nn::Module* models[] = {model_.get()};
   if (average_) average_->apply();
