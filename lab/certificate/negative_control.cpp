@@ -13,10 +13,6 @@ namespace {
 
 void drop(training::TrainingOptions& o) { o.model.transformer().branch.dropout = 0.2; }
 void scale_layers(training::TrainingOptions& o) { o.model.transformer().branch.layer_scale = 0.5; }
-void recentre_first(training::TrainingOptions& o) { o.model.transformer().branch.recentring = nn::Recentring::first; }
-void recentre_twice(training::TrainingOptions& o) {
-  o.model.transformer().branch.recentring = nn::Recentring::first_and_last;
-}
 void take_final_norm(training::TrainingOptions& o) { o.model.transformer().final_norm = false; }
 void change_eps(training::TrainingOptions& o) { o.model.transformer().eps = 1e-6; }
 void couple_decay(training::TrainingOptions& o) {
@@ -25,7 +21,7 @@ void couple_decay(training::TrainingOptions& o) {
 }
 
 constexpr bool kSame = true, kOther = false;
-//   name, claim, architecture, variant, same_start, forgery, options of all, options of the run
+//   name, claim, architecture, variant, same_start, forgery, options of all, options of the run, order of its branches
 constexpr NegativeControl kNegativeControls[] = {
     {"writers recentred once, RMSNorm trained plainly",
      "the maps belong into every forward: RMSNorm alone is another training", "gpt2", "a2", kSame},
@@ -45,11 +41,11 @@ constexpr NegativeControl kNegativeControls[] = {
     {"eps 1e-6 for 1e-5", "eps belongs to the function", "vit3", "c5", kOther, Forgery::none, nullptr, change_eps},
     {"no final norm", "every reader of the stream needs a norm", "gpt1", "b", kOther, Forgery::none, take_final_norm},
     {"dropout after the recentred linear map", "a mask undoes a zero mean: recentring comes last", "gpt3", "c2", kOther,
-     Forgery::none, drop, recentre_first},
-    {"dropout between two recentrings", "P mask P is not P mask", "vit4", "b", kOther, Forgery::none, drop,
-     recentre_twice},
+     Forgery::none, drop, nullptr, BranchOrder::map_first},
+    {"dropout between two recentrings", "P mask P is not P mask", "vit4", "b", kOther, Forgery::none, drop, nullptr,
+     BranchOrder::map_first_and_last},
     {"layer scale after recentring", "a factor for each entry undoes a zero mean", "vit2", "b", kSame, Forgery::none,
-     scale_layers, recentre_first},
+     scale_layers, nullptr, BranchOrder::map_first},
     {"tied head reads the compressed table", "a tied head must read B (I + 11^T)", "gpt4", "c4", kOther,
      Forgery::uncorrected_head},
 };
@@ -91,6 +87,7 @@ NegativeResult run_negative(const NegativeControl& n, DType dtype, int controls,
   result.run = record(variant(n.variant));
   Lockstep all(o, *initial, reference, moved, {});
   auto forged = std::make_unique<Forged>(mine, *result.run.variant, n.forgery);
+  if (n.order) set_branch_order(forged->model(), *n.order);
   training::TrainingOptions elsewhere = mine;
   ++elsewhere.seed;
   forged->exchange_batch(kNegativeSteps / 2, made_examples(elsewhere, kNegativeSteps / 2));

@@ -6,9 +6,8 @@
 #include "autograd/fusion.h"
 #include "equivalence/verify/verify.h"
 #include "io/checkpoint.h"
-#include "nn/recurrent/recurrent.h"
 #include "nn/generate.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "optim/clip.h"
 #include "optim/ema.h"
 #include "streams/transformer.h"
@@ -142,7 +141,7 @@ TEST_CASE("models of every row train on a device as on the CPU, in all forms by 
 }
 
 TEST_CASE("models of every form and storage train on a device as on the CPU") {
-  for (Form form : streams::kForms)
+  for (Form form : streams::all_forms())
     for (streams::Stored storage : {streams::Stored::raw, streams::Stored::mapped}) {
       const std::string name = text(name_of(form), storage == streams::Stored::raw ? " raw" : " mapped");
       nn::TransformerOptions t = kSmall;
@@ -178,7 +177,7 @@ TEST_CASE("models of recurrent layers train on a device as on the CPU") {
 }
 
 TEST_CASE("models train on a device in f32 and bf16") {
-  for (Form form : streams::kForms)
+  for (Form form : streams::all_forms())
     for (DType dtype : {DType::f32, DType::bf16}) {
       compare(text("gpt ", name_of(form)), gpt(kSmall, {.form = form}), {.dtype = dtype});
       compare(text("vit ", name_of(form)), vit(kSmall, {.form = form}), {.dtype = dtype});
@@ -186,7 +185,7 @@ TEST_CASE("models train on a device in f32 and bf16") {
 }
 
 TEST_CASE("models train on a device in mixed precision: bf16 products, f32 parameters") {
-  for (Form form : streams::kForms)
+  for (Form form : streams::all_forms())
     for (nn::Precision stream : {nn::Precision::full, nn::Precision::bf16}) {
       nn::TransformerOptions t = kSmall;
       streams::StreamOptions s{.form = form};

@@ -73,7 +73,7 @@ TEST_CASE("the forms of a plain model, which knows nothing of them, train as Pre
   CHECK(description.size() == 7);  // kind, its three options, and three options of the stream
   CHECK(describe(*ModelOptions(description, test::kWithPlain).build(), test::kWithPlain) == description);
   const Tensor ids = randint(0, 7, {3, 5}), expected = raw(ids);
-  for (const streams::Form form : streams::kCentredForms) {
+  for (const streams::Form form : streams::centred_forms()) {
     INFO(name_of(form));
     test::PlainNet mapped = make(form, streams::Stored::mapped);
     mapped.load_state_dict(convert(raw.state_dict(), streams::placement_of(raw), form).state);

@@ -39,7 +39,7 @@ TEST_CASE("translator: files say what it is, and weights go from form to form") 
     const ModelFile file = test::filled_file(model);
     CHECK(file.description.at("model.kind") == "translator");
     CHECK(file.description.at("model.decoder_depth") == "3");
-    for (const streams::Form to : streams::kCentredForms) {
+    for (const streams::Form to : streams::centred_forms()) {
       INFO(name_of(to));
       CHECK(verify_models(file, test::converted_exactly(file, to)).same());
     }

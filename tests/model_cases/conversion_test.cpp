@@ -11,7 +11,7 @@ TEST_CASE("models: a file is converted to every form and back, and verify sees a
     const training::ModelFile file = file_of(c);
     const Tensor inputs = batch_of(c).inputs, expected = naive_logits(c.model, file.state, inputs);
     training::ModelFile there;
-    for (const Form to : streams::kCentredForms) {
+    for (const Form to : streams::centred_forms()) {
       INFO(name_of(to));
       there = converted_exactly(file, to);
       CHECK(equivalent(file, there));

@@ -162,7 +162,7 @@ Batch batch_of(const ModelCase& c, uint64_t seed) {
 
 std::vector<streams::Form> forms_of(const ModelCase& c) {
   if (c.model.stream().form != streams::Form::layer_norm) return {c.model.stream().form};
-  return {std::begin(streams::kCentredForms), std::end(streams::kCentredForms)};
+  return streams::centred_forms();
 }
 
 }  // namespace isonorm::test

@@ -3,7 +3,7 @@
 #include "nn/encoder_decoder.h"
 #include "nn/gpt.h"
 #include "nn/vit.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "tests/model_cases/model_case.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/temp_folder.h"

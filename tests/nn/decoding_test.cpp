@@ -250,18 +250,18 @@ TEST_CASE("decoding: generate goes on as the whole window's logits say, over the
   }
 }
 
-TEST_CASE("decoding: what rows that were seen do not go with is refused in one line") {
+TEST_CASE("decoding: calls that a KV cache does not support are refused in one line") {
   const NoGrad no_grad;
   Gpt model({.vocab = 7, .context = 9, .transformer = transformer(kPreLn)});
   draw(model, 1);
   DecodingCache cache;
   model.features(randint(0, 7, {1, 3}), &cache);
   CHECK_THROWS_WITH(model.features(randint(0, 7, {1, 2}), &cache),
-                    Contains("attention: 2 rows behind 3 that were seen, expected 1"));
+                    Contains("attention: 2 new tokens after 3 in the KV cache, expected 1"));
   MultiheadAttention sees_all(8, {.heads = 2, .head_width = 4}),
       causal(8, {.heads = 2, .head_width = 4, .causal = true});
   const Tensor x = randn({1, 1, 8});
   KeyValues seen;
-  CHECK_THROWS_WITH(sees_all(x, {}, &seen), Contains("rows that were seen go with causal attention without a mask"));
+  CHECK_THROWS_WITH(sees_all(x, {}, &seen), Contains("a KV cache needs causal attention without a mask"));
   CHECK_THROWS_WITH(causal(x, zeros({1, 1, 1, 1}), &seen), Contains("without a mask"));
 }

@@ -7,6 +7,7 @@
 using namespace isonorm;
 using namespace isonorm::nn;
 using Catch::Matchers::Contains;
+using streams::centred_forms;
 using streams::Form;
 using streams::Stored;
 

@@ -133,10 +133,11 @@ TEST_CASE("a branch is stretched to the stream, or refused where it is added") {
   backward(sum(y * rows));
   check_close(positions.grad(), sum(rows, {0}), 1e-15);
   CHECK_THROWS_WITH(x += test::randn({5, 4}, 3), Contains("residual +=: shapes [5, 4] and [2, 3, 4] do not broadcast"));
-  CHECK_THROWS_WITH(x += test::randn({3, 2, 3, 4}, 3),
-                    Contains("residual +=: a branch of shape [3, 2, 3, 4] does not stretch to the stream [2, 3, 4]"));
+  CHECK_THROWS_WITH(
+      x += test::randn({3, 2, 3, 4}, 3),
+      Contains("residual +=: a branch of shape [3, 2, 3, 4] does not broadcast to the residual stream [2, 3, 4]"));
   CHECK_THROWS_WITH(x += Tensor(), Contains("residual +=: the branch is undefined"));
-  CHECK_THROWS_WITH(x += to(rows, DType::f32), Contains("residual +=: the branch is f32, the stream f64"));
+  CHECK_THROWS_WITH(x += to(rows, DType::f32), Contains("residual +=: the branch is f32, the residual stream f64"));
 }
 
 TEST_CASE("what an arrangement cannot be is refused in a line") {

@@ -132,7 +132,7 @@ TEST_CASE("onnx: what has no graph, or is meant for a folder, is refused in a li
   small("translator", training::kTranslator, {});
   small("post", training::kGpt, {.connection = nn::kPostLn});
   f.refuses("export @translator @o.onnx", 3, "no graph is known of a model of kind translator, expected gpt or vit");
-  f.refuses("export @post @o.onnx", 3, "no graph is known of connections post_ln, expected pre_ln");
+  f.refuses("export @post @o.onnx", 3, "no graph is known of a model with connection post_ln, expected pre_ln");
   f.refuses("export @model @o.onnx --dtype bf16", 2, "--dtype bf16: an ONNX file has f32 or f64");
   f.refuses("export @model @o.onnx --opset 18", 2, "--opset: 18 not in {17,23}");
   f.refuses("export @model @o.onnx --family gpt2", 2, "--family is not for an ONNX file");
