@@ -12,7 +12,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/printed.h"
-#include "equivalence/convert/canonical.h"
+#include "equivalence/convert/pieces.h"
 #include "equivalence/coordinates/pairs.h"
 #include "equivalence/reference/readings.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "equivalence/verify/file_conversion.h"
+#include "equivalence/services/file_conversion.h"
 #include "equivalence/verify/verify.h"
 #include "io/safetensors.h"
 #include "io/tokenizers/tokenizer.h"

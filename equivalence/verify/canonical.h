@@ -23,14 +23,6 @@
 
 namespace isonorm::equivalence {
 
-// x as rows along dimension `dim`: [product of the other dimensions, size of dim]. parts: cuts each row into this many
-// rows, one after the other.
-Tensor by_rows(const Tensor& x, int dim, int64_t parts = 1);
-
-// The rows [n, width] of a writer as they enter the stream: normalised if its rows go through a norm.
-Tensor behind_norm(const TensorMap& state, const streams::Placement& layout, const streams::Place& writer,
-                   const Tensor& rows);
-
 // A row in f64, and for each entry how far it may be off. With M the map from the stored values s: rounding = |M|
 // half_ulp(s) if each s was rounded once; size = |M| |s|, to which the error of computing M in f64 is relative. The
 // bound is a plain sum and not a root of squares, because it is reached if all entries of a slice are rounded alike

@@ -1,4 +1,4 @@
-#include "equivalence/verify/file_conversion.h"
+#include "equivalence/services/file_conversion.h"
 
 #include <algorithm>
 #include <set>
