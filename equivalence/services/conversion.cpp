@@ -12,7 +12,10 @@
 #include "equivalence/convert/convertible.h"
 #include "equivalence/reference/reference.h"
 #include "equivalence/reference/stream_sum.h"
-  // Stock classes have a parameter for an untied head, and ignore biases for which they have none.
+#include "equivalence/services/file_conversion.h"
+#include "equivalence/services/model_data.h"
+#include "equivalence/services/named_files.h"
+#include "equivalence/services/rotation.h"
 #include "exchange/hub/folder.h"
 #include "exchange/hub/llama.h"
 #include "io/json_text.h"
