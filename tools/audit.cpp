@@ -1,4 +1,5 @@
-// isonorm audit: what a model's loss cannot see, and how far the mean of its stream drifts.
+// isonorm audit: directions in weight space that the loss cannot see, and how far the mean of the residual stream
+// drifts.
 #include <vector>
 
 #include "core/system/parallel.h"
@@ -23,7 +24,7 @@ struct AuditVerb {
   bool quiet = false;
 };
 
-// The model that the file says it holds. Throws where the command line says another.
+// The model described in the file. Throws if the command line describes another one.
 training::ModelOptions described_model(const AuditVerb& o, const training::ModelFile& file) {
   const Scope scope(o.checkpoint);
   training::ModelOptions m(file.description);
@@ -44,12 +45,13 @@ training::ModelOptions described_model(const AuditVerb& o, const training::Model
   return m;
 }
 
-// Those of the model, and of the batch that is looked at.
+// True for options of the model and of the batch.
 bool is_of_audits(std::string_view name) {
   training::TrainingOptions o;
   training::Fields f{.only = name};
   fields(o, f);
-  return !training::is_of_streams(name) && name != "precision" && name != "stream_precision" &&  // each is looked at
+  return !training::is_of_streams(name) && name != "precision" &&
+         name != "stream_precision" &&  // all of them are audited
          (f.options.empty() || name == "letters" || name == "batch" || name == "seed" || name == "threads");
 }
 

@@ -1,4 +1,5 @@
-// isonorm compare: two safetensors files of activations, gradients or weights, tensor by tensor in the order of execution.
+// isonorm compare: compares two safetensors files of activations, gradients or weights, tensor by tensor in the order
+// of execution.
 #include <cstdio>
 #include <filesystem>
 
@@ -19,9 +20,9 @@ namespace {
 
 using namespace equivalence;
 
-constexpr int64_t kTextLimit = 1 << 20;  // bytes of a map or an order
+constexpr int64_t kTextLimit = 1 << 20;  // limit for the bytes of a map or an order
 constexpr const char* kOrder = "order";  // the entry of A's metadata
-constexpr size_t kShown = 20;            // differing tensors that are listed
+constexpr size_t kShown = 20;            // limit for listed differing tensors
 
 struct CompareVerb {
   std::string a, b, map, spec, order, json;
@@ -41,7 +42,7 @@ bool is_file(const std::string& path) {
   return std::filesystem::exists(path, none) && !std::filesystem::is_directory(path, none);
 }
 
-// Names in a JSON list, or one a line, or with commas between them.
+// Reads names from a JSON list, from lines, or separated by commas.
 std::vector<std::string> names_in(const std::string& list) {
   std::vector<std::string> names;
   if (list.starts_with('[')) {
@@ -58,7 +59,7 @@ std::vector<std::string> names_in(const std::string& list) {
   return names;
 }
 
-// The order of --order, of A's metadata, of --spec, of A's header or of names.
+// The order of execution, from --order, A's metadata, --spec, A's header, or else by name.
 ExecutionOrder order_of(const CompareVerb& o, const training::OpenModelFile& a,
                         const std::vector<streams::Layout>& layouts) {
   const TensorMap& tensors = a.state.outline;
@@ -77,8 +78,8 @@ ExecutionOrder order_of(const CompareVerb& o, const training::OpenModelFile& a,
   return order;
 }
 
-// The tensors of a safetensors file, or the weights of a checkpoint under the names that the model has for them; dtypes
-// that no tensor has as io::numbers_of() gives them.
+// Opens the tensors of a safetensors file, or the weights of a checkpoint under the model's names. Foreign dtypes are
+// converted as by io::numbers_of().
 training::OpenModelFile open_tensors(const std::string& path) {
   training::OpenModelFile file = training::open_model_file(path);
   TensorMap outline;
@@ -94,7 +95,7 @@ training::OpenModelFile open_tensors(const std::string& path) {
   return file;
 }
 
-// The tensors that differ or have no partner, a line each.
+// One line for each tensor that differs or has no partner.
 std::string list(const TensorsComparison& r) {
   std::string out;
   size_t lines = 0;

@@ -1,5 +1,5 @@
-// isonorm convert IN OUT: a checkpoint in the coordinates of another form, verified before it is written.
-// isonorm rotate IN OUT: a model with RMSNorm in a rotated basis of its residual stream, likewise.
+// isonorm convert IN OUT: converts a checkpoint to another form, verified before it is written.
+// isonorm rotate IN OUT: rotates the residual stream of a model with RMSNorm into another basis, also verified.
 #include "equivalence/services/conversion.h"
 #include "io/number_format.h"
 #include "streams/stream.h"
@@ -19,7 +19,7 @@ int run(const services::ConvertOptions& options) {
   return verified ? kOk : kNotEquivalent;
 }
 
-// Adds the options for the result that both verbs have, and their exit codes.
+// Adds the options for the result, which both verbs have, and their exit codes.
 void add_result_options(CLI::App& command, services::ConvertOptions& o) {
   command.add_option("--dtype", o.dtype, "dtype of the tensors of OUT (default: as in IN)")
       ->check(CLI::IsMember(kFormatNames));

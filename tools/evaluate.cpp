@@ -30,7 +30,7 @@ struct EvaluateOptions {
   std::optional<double> test_share;
   std::optional<data::IdWidth> ids;
   bool is_text = false;
-  training::TrainerOptions training;  // threads and device; the rest is the file's
+  training::TrainerOptions training;  // threads and device; the rest comes from the file
 };
 
 void check_options(const EvaluateOptions& o) {
@@ -39,8 +39,8 @@ void check_options(const EvaluateOptions& o) {
   if (!o.test_data.empty() && !o.data.empty()) throw UsageError("--test-data and --data: one is tested on");
 }
 
-// The words to print if the model was trained on its test data; else empty. checksum: of the test data; tested: the share
-// of them that the test takes.
+// A warning if the model was trained on its test data; else empty. checksum: of the test data; tested: share of the
+// data that the test uses.
 std::string trained_on(const training::DataSpec& spec, const std::string& checksum, double tested) {
   const double held = spec.data == checksum ? spec.test_share.value_or(training::kOldTestShare) : 1;
   if (held == 0) return ", but the model was trained on all of the file";
@@ -51,8 +51,8 @@ std::string trained_on(const training::DataSpec& spec, const std::string& checks
   return "";
 }
 
-// Sets the test data: the whole of a file that the model was not trained on, or the share of the training's file that no
-// step trained on. Returns the words that say which.
+// Sets the test data: the whole of a file that the model was not trained on, or the held-out share of its training
+// data. Returns a text that says which.
 std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
   t.data = o.data, t.test_data = o.test_data;
   t.test_share = o.test_share.value_or(t.spec.test_share.value_or(training::kOldTestShare));
@@ -61,7 +61,7 @@ std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
   const bool own_tests = t.model.row().input == training::Input::images && data::has_own_tests(path);
   if (own_tests && o.test_share) throw UsageError(text("--test-share: ", path, " has images for tests of its own"));
   const std::string checksum = "sha256:" + training::data_sha256(t.model.row().input, path);
-  if (own_tests) t.test_share = 0;  // of the images to train on
+  if (own_tests) t.test_share = 0;  // no training images are held out
   if (own_tests && t.spec.data == checksum) return "";
   if (!t.test_data.empty()) return "all of it" + trained_on(t.spec, checksum, 1);
   const std::string share = text("the last ", printed("%.6g", 100 * t.test_share), " %");
@@ -82,7 +82,8 @@ std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
   return share + (but.empty() ? ", which the model was not trained on" : but);
 }
 
-// Throws if there are no data and the default does not fit: Fashion-MNIST for images, generated pairs for a translator.
+// Throws if no data are given and the default does not fit the model: Fashion-MNIST for images, generated pairs for a
+// translator.
 void check_default_data(const EvaluateOptions& o, const training::TrainingOptions& t) {
   if (!o.data.empty() || !o.test_data.empty()) return;
   if (t.model.row().input == training::Input::pairs && !t.spec.alphabet.empty())

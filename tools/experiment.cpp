@@ -45,7 +45,7 @@ int run(Options o) {
 
   StatusLine status(stderr, !is_terminal(stderr));
   o.experiment.progress = [&](const std::string& line) {
-    if (status.due(2, 3)) status.update(line);  // between the first and the last: when it is time to
+    if (status.due(2, 3)) status.update(line);  // rate-limited between the first and the last
     return !interrupted();
   };
   o.experiment.stop = interrupted;

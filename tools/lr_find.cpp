@@ -22,15 +22,15 @@ namespace isonorm::tools {
 namespace {
 
 constexpr int kSteps = 100,
-              kLeastSteps = 11;  // of the test by default, and at least: a smoothed loss of fewer shows nothing
-constexpr int kRows = 20;        // of the table at most
+              kLeastSteps = 11;  // default and minimum; with fewer steps the smoothed loss shows nothing
+constexpr int kRows = 20;        // limit for the rows of the table
 
 struct LrFindOptions {
   GivenTraining train;
   double from = 1e-6, to = 1;
 };
 
-// Options of a training that the test does not have: it sets the rate, and ends after --steps of its own.
+// Options of a training that the test lacks: it sets the learning rate itself, and has its own --steps.
 bool is_of_course(std::string_view name) {
   constexpr std::string_view kNames[] = {"lr",   "min_lr",      "warmup",     "schedule",       "ema",     "ema_warmup",
                                          "zero", "whole_parts", "save_every", "evaluate_every", "patience"};

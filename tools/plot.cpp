@@ -1,4 +1,4 @@
-// isonorm plot A.jsonl B.csv: the logs of trainings over each other.
+// isonorm plot A.jsonl B.csv: the curves of several trainings in common charts.
 #include <filesystem>
 #include <fstream>
 #include <memory>

@@ -33,7 +33,7 @@ struct ProveOptions {
   std::vector<std::string> architectures;
 };
 
-// The options of a certificate, which has models and data of its own.
+// The options of a certificate, which has its own models and data.
 CertificateOptions certificate_options(const CLI::App& command, const ProveOptions& o) {
   constexpr const char* kShared[] = {"--certificate", "--architectures", "--steps",  "--controls", "--seed",
                                      "--threads",     "--device",        "--report", "--json",     "--quiet"};
@@ -76,7 +76,7 @@ class Watcher {
   }
 
   bool operator()(const StepInfo& info) {
-    if (!started_) catch_interrupt();  // reading the data ends at once
+    if (!started_) catch_interrupt();  // while data are read, signals end the process at once
     if (log_.open()) {
       if (!started_) log_.write(log_manifest(info.so_far.manifest));
       if (info.phase != Phase::testing) log_.write(log_step(info));
@@ -94,7 +94,7 @@ class Watcher {
     status_.clear();
     if (log_.open()) log_.write(log_verdict(proof));
   }
-  const std::string& last() const { return last_; }  // where the work was when it was last heard of
+  const std::string& last() const { return last_; }  // the last progress line
 
  private:
   StatusLine status_;

@@ -1,4 +1,4 @@
-// isonorm sample MODEL PROMPT: a text that a language model continues.
+// isonorm sample MODEL PROMPT: continues a text by a language model.
 
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,7 @@
 namespace isonorm::tools {
 namespace {
 
-constexpr int64_t kMostPrompt = 1 << 24;  // bytes of a prompt from standard input
+constexpr int64_t kMostPrompt = 1 << 24;  // limit for the bytes of a prompt from standard input
 
 struct SampleOptions {
   std::string model, prompt = "-", tokenizer, data;
@@ -36,8 +36,8 @@ struct SampleOptions {
   Device device;
 };
 
-// Text to ids and back, and how many ids there are; `from`: what says so. A model may have rows beyond tokens, to make their number a
-// round one.
+// Converts text to ids and back. from: where it comes from, for messages. A model may have more rows than tokens, to
+// round their number up.
 struct Vocabulary {
   std::string from;
   int64_t size;
@@ -66,7 +66,7 @@ Vocabulary tokens(const std::string& from, tokenizers::Tokenizer&& own) {
           tokenizer->end_tokens()};
 }
 
-// Ids as they are: "17 4 256".
+// Ids as numbers: "17 4 256".
 Vocabulary numbers(int64_t count) {
   return {
       "--ids", count, false,
@@ -99,8 +99,8 @@ Vocabulary vocabulary_of(const SampleOptions& o, int64_t ids) {
   throw UsageError(text(o.model, " does not say what its ids stand for: --tokenizer, --data or --ids is needed"));
 }
 
-// A prompt and the text that continues it. It is printed while it grows, except for an end that may become a stop word or that is
-// an unfinished UTF-8 character.
+// A prompt and its continuation, printed while it grows, except for an end that may become a stop word or is an
+// unfinished UTF-8 character.
 class GrowingText {
  public:
   GrowingText(const std::string& prompt, std::vector<std::string> stop, bool prints)
@@ -119,7 +119,7 @@ class GrowingText {
     if (ended_) text_.resize(stop);
     size_t sure = text_.size();
     if (!ended_)
-      for (const std::string& word : stop_) {  // its beginning may be there
+      for (const std::string& word : stop_) {  // the text may end with its beginning
         size_t part = std::min(word.size() - 1, text_.size() - from);
         while (part > 0 && !text_.ends_with(word.substr(0, part))) --part;
         sure = std::min(sure, text_.size() - part);
@@ -149,7 +149,7 @@ class GrowingText {
   std::string text_;
   std::vector<std::string> stop_;
   bool prints_, ended_ = false;
-  size_t begin_, printed_ = 0;  // bytes of the prompt, and of what was printed or could be
+  size_t begin_, printed_ = 0;  // bytes of the prompt; bytes that are printed already
 };
 
 void check_options(const SampleOptions& o) {
@@ -162,7 +162,7 @@ void check_options(const SampleOptions& o) {
 int run(SampleOptions o) {
   check_options(o);
   training::check_device(o.device);
-  const std::string from = o.prompt == "-" ? "/dev/stdin" : "";  // the file of the prompt
+  const std::string from = o.prompt == "-" ? "/dev/stdin" : "";  // file of the prompt
   check_outputs({}, {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data), {"PROMPT", from}});
   const std::unique_ptr<nn::Module> module = services::load_finite_model(o.model);
   auto* model = dynamic_cast<nn::Gpt*>(module.get());
@@ -186,7 +186,7 @@ int run(SampleOptions o) {
   int64_t made = 0;
   const Stopwatch watch;
   const auto add = [&](std::span<const int64_t> step) {
-    if (made == 0) catch_interrupt();  // a prompt may take long; from now on there is something to print
+    if (made == 0) catch_interrupt();  // the prompt may take long; now there is output to keep
     bool more = false;
     for (size_t i = 0; i < texts.size(); ++i)
       if (!o.ignore_eos && std::ranges::count(vocabulary.ends, step[i]) > 0)

@@ -1,4 +1,4 @@
-// isonorm table: every way to store weights against every optimizer, as theory says and as measured.
+// isonorm table: every way to store weights with every optimizer, as expected by theory and as measured.
 #include <algorithm>
 #include <cstdio>
 
@@ -27,7 +27,7 @@ struct TableVerb {
   bool full = false, predicates = false, markdown = false, quiet = false;
 };
 
-// An option whose value is one of these rows.
+// Adds an option whose value is one of these rows.
 template <class Row, class Rows>
 void add_choice(CLI::App& command, const std::string& name, Row& target, const Rows& rows, const std::string& help) {
   const std::string names = training::names_of(rows, "|");
@@ -39,7 +39,7 @@ void add_choice(CLI::App& command, const std::string& name, Row& target, const R
   command.add_option_function<std::string>(name, read, help)->type_name(names)->default_str(training::row_name(target));
 }
 
-// The properties of the columns' updates, without a training.
+// Prints the properties of the columns' updates, without training.
 int print_predicates(const TableVerb& o) {
   std::vector<Predicates> measured;
   for (const Recipe& r : o.table.columns) measured.push_back(predicates_of(o.table, r));
@@ -55,7 +55,7 @@ void print_markdown(const TableResult& r) {
                   to_markdown(variants_table(r)), '\n', closing(d), '\n'));
 }
 
-// What is to be said of optimizers in f64.
+// Notes on optimizers in f64.
 std::string notes() {
   std::string all;
   for (const training::OptimizerRow& row : training::optimizers())

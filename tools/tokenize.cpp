@@ -1,4 +1,4 @@
-// isonorm tokenize TOKENIZER TEXT OUT: a text as the file of token ids that train --data reads, and back.
+// isonorm tokenize TOKENIZER TEXT OUT: converts a text to a file of token ids for train --data, and back.
 #include <cstdio>
 #include <filesystem>
 
@@ -25,7 +25,7 @@ struct TokenizeOptions {
   std::optional<data::IdWidth> ids;
 };
 
-// A file that gets its name at the end, written in large pieces.
+// A file that is written in large pieces and gets its name at the end.
 class Output {
  public:
   explicit Output(const std::string& path) : file_(path) {}

@@ -1,4 +1,4 @@
-// isonorm train: trains one form, saves and resumes a checkpoint, evaluates.
+// isonorm train: trains one form, with checkpoints, test passes and logs.
 #include <filesystem>
 
 #include "core/error.h"
@@ -19,10 +19,10 @@ namespace {
 
 using training::TrainerOptions;
 
-// The options of the run, for --config.
+// The config file that is written next to the checkpoint.
 std::string config_beside(const TrainerOptions& o) { return o.checkpoint + ".toml"; }
 
-// The file that --config reads is not written.
+// False if --config reads that file, which is then not overwritten.
 bool writes_config(const TrainerOptions& o, const std::string& config) {
   return !o.checkpoint.empty() && !services::one_file(config_beside(o), config);
 }
@@ -31,7 +31,7 @@ void check_config_beside(const TrainerOptions& o, const std::string& config) {
   if (writes_config(o, config)) check_ours(config_beside(o), kConfigBegin, "--checkpoint " + o.checkpoint);
 }
 
-// True if the path, or a folder that it lies in, is the file.
+// True if the path is the file or lies below it.
 bool is_at_or_below(const std::filesystem::path& path, const std::string& file) {
   return services::one_file(path.string(), file) ||
          (path.has_parent_path() && path != path.parent_path() && is_at_or_below(path.parent_path(), file));

@@ -1,4 +1,4 @@
-// isonorm verify A B: are two checkpoints one function, whatever the forms of their streams?
+// isonorm verify A B: are two checkpoints the same function, in whichever forms?
 #include "core/system/terminal.h"
 #include "tools/options.h"
 #include "tools/output.h"

@@ -27,7 +27,7 @@ namespace {
 using namespace equivalence;
 using streams::Form;
 
-// What the user asked for, found in the file or not.
+// Throws if the user named another form than the one in the file.
 void check_form(const std::string& asked, const std::string& form, bool raw, const std::string& file) {
   if (asked.empty() || asked == form || (raw && asked == "layer_norm")) return;
   check(false, file, ": its form is ", form, raw ? " with raw weights" : "", ", not ", asked);
@@ -82,12 +82,12 @@ class Converter {
 
  private:
   struct Stream {
-    std::string name, of;  // "image", "image: " where the file has several
+    std::string name, of;  // "image", "image: "; both empty if the file has one stream
     LazyState state;
     FileConversion conversion;
   };
 
-  // That of all streams.
+  // The result of all streams together.
   LazyState result() const {
     LazyState all;
     std::map<std::string, size_t> stream_of;
@@ -113,7 +113,7 @@ class Converter {
       return read(name);
     };
     if (folder_) {
-      // A rotation makes no bias: the class lacks those that the conversion made.
+      // A rotation adds no biases: the class lacks only biases from an earlier conversion.
       const std::vector<std::string> biases = rotates() ? said_.biases : new_biases(result);
       std::vector<streams::Placement> layouts;
       for (const Stream& s : streams_) layouts.push_back(s.conversion.layout());
@@ -144,8 +144,8 @@ class Converter {
     o_.print(text(o_.out, ": ", form_, ", ", content.entries.size(), " tensors, ", verdict));
   }
 
-  // The norms whose gain and bias went into their readers have ones and zeros in their place, where they had a gain and a
-  // bias; as a LLaMA, each has a gain.
+  // Adds gains of one and biases of zero for norms whose gain and bias were folded into readers, if they had them. For
+  // a LLaMA every norm gets a gain.
   LazyState with_unit_gains(LazyState result) const {
     struct Unit {
       double value;
@@ -179,7 +179,7 @@ class Converter {
     return names;
   }
 
-  // What a program does with rows x that enter a stream with a mean (streams/coordinates.h).
+  // Names what the program must do with rows x that enter a stream with a mean (streams/coordinates.h).
   static const char* entry_of(Form form) {
     switch (form) {
       case Form::crms_norm:
@@ -191,7 +191,7 @@ class Converter {
     }
   }
 
-  // Stock classes have a place for an untied head, and pass over biases that they have none for.
+  // Stock classes have a parameter for an untied head, and ignore biases for which they have none.
   void say_loader(const std::vector<std::string>& biases) const {
     if ((o_.fold == "none" && identity_.empty() && recentred_.empty()) || !o_.as.empty()) return;
     ShortList names(", ", 3);
@@ -201,7 +201,7 @@ class Converter {
     o_.print(text(o_.out, "/isonorm_torch.py: load(FOLDER) gives that class, with what it lacks."));
   }
 
-  // Whether the file holds raw weights, which are the Pre-LN model's, of a model that runs in another form.
+  // True if the file has raw weights, which are the Pre-LN model's, of a model that runs in another form.
   bool exports() const {
     if (file_.description.empty() || to() != Form::layer_norm) return false;
     const training::ModelOptions options(file_.description);
@@ -209,7 +209,7 @@ class Converter {
     return training::stored_form(options) == Form::layer_norm && form != Form::layer_norm;
   }
 
-  // The Pre-LN model of the same weights.
+  // Writes the Pre-LN model with the same weights.
   bool export_raw() {
     training::ModelOptions options(file_.description);
     check_form(o_.from, name_of(options.stream().form), true, o_.in);
@@ -277,7 +277,7 @@ class Converter {
     streams_.push_back({name, name.empty() ? "" : name + ": ", state, FileConversion(state, layout, to(), format_)});
   }
 
-  // Whether the source, as the description has it, gives what the program computed that it came from.
+  // Returns true if the source, interpreted by the description, gives what its program computed.
   bool held_to_reference() {
     const TensorMap reference = load_reference(o_.reference);
     const Scope scope(o_.reference);
@@ -286,7 +286,7 @@ class Converter {
     return true;
   }
 
-  // Those of one stream, "image/NAME" where it has a name.
+  // The reference tensors of one stream; a stream with a name has tensors "image/NAME".
   TensorMap rows_of(const std::string& stream, const TensorMap& reference) const {
     if (stream.empty()) return reference;
     TensorMap own;
@@ -332,7 +332,7 @@ class Converter {
     if (exactly) exact_ = exact_ && same;
   }
 
-  // The conversion itself in f64, then what was rounded: every entry, what the readers see of random rows, logits.
+  // Judges the conversion in f64, then the rounded result: every entry, readers of random rows, logits.
   void judge(const Stream& s) {
     const FileConversion& c = s.conversion;
     judge(c, s.of + "in f64, ", c.exact(), c.result_in_f64(), true);
@@ -358,18 +358,19 @@ class Converter {
 
   const ConvertOptions& o_;
   training::OpenModelFile file_;
-  std::optional<hub::Folder> folder_;   // of the hub, where IN is one
-  json config_;                         // of the folder that is written
-  hub::SaidOfConversion said_;          // by that folder
-  std::string form_, said_form_;        // of the result; of what was converted before
-  std::optional<NumberFormat> format_;  // that was asked for
+  std::optional<hub::Folder> folder_;   // IN, if it is a folder of the hub
+  json config_;                         // of the folder to write
+  hub::SaidOfConversion said_;          // an earlier conversion of that folder
+  std::string form_, said_form_;        // form of the result; form after an earlier conversion
+  std::optional<NumberFormat> format_;  // --dtype
   std::vector<Stream> streams_;
-  // Of a description: norms behind tables, which leave; modules that a stream enters with a mean.
+  // From the description: norms between a table and the stream, which are removed; modules at which rows with a mean
+  // enter a stream.
   std::vector<std::string> identity_, recentred_;
-  std::optional<ModelPlan> plan_;  // where the file says what model it holds
+  std::optional<ModelPlan> plan_;  // if the file describes its model
   Metadata metadata_;
   std::vector<std::string> figures_;
-  std::string unchecked_;  // what the reference does not show of the description
+  std::string unchecked_;  // the part of the description that the reference does not test
   bool same_ = true, exact_ = true;
 };
 

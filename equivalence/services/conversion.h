@@ -1,4 +1,5 @@
-// A checkpoint in other coordinates of its residual streams, verified before it is written: convert and rotate.
+// Conversion of a checkpoint to other coordinates of its residual streams, verified before the result is written: the
+// work of isonorm convert and isonorm rotate.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +13,20 @@ namespace isonorm::services {
 
 struct ConvertOptions {
   std::string in, out, from, to, spec, reference, dtype, data, fold = "all", as;
-  std::string basis;  // of rotate, which has no `to`
-  double eps = 0;     // 0: not asked for
+  std::string basis;  // for rotate, which has no `to`
+  double eps = 0;     // expected eps of all norms; 0: not checked
   int64_t shard = 5'000'000'000;
   bool inference = false, quiet = false, unit_gains = false;
-  std::function<void(const std::string&)> print = print_line;  // gets the findings, line by line
-  std::function<bool()> stop = [] { return false; };           // asked between two pieces of the work
+  std::function<void(const std::string&)> print = print_line;  // receives the findings, line by line
+  std::function<bool()> stop = [] { return false; };           // called between pieces of the work
 };
 
 // The files that the conversion writes and reads. Throws UsageError if the options do not fit each other or the files.
 NamedFiles files_of(const ConvertOptions& options);
 
-// Converts or rotates a model, checks and writes it, and prints its findings. Returns false, and writes nothing, if the result
-// is not verified. Call files_of() and check_files() first. Throws Interrupted if it was to stop, UsageError, and the errors
-// of the functions that it calls.
+// Converts or rotates a model, verifies and writes it, and prints its findings. Returns false, and writes nothing, if
+// the result is not verified. Call files_of() and check_files() first. Throws Interrupted if stop() returns true,
+// UsageError, and the errors of the functions that it calls.
 bool convert(const ConvertOptions& options);
 
 }  // namespace isonorm::services

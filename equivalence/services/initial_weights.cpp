@@ -20,12 +20,12 @@ using namespace equivalence;
 
 namespace {
 
-// What may differ between the weights of --init and the model beside kOfTrainingAlone: coordinates, and whether gains are in
-// their readers already.
+// Options in which the model of --init may differ from the training's, besides kOfTrainingAlone: coordinates, and
+// whether gains are folded into readers.
 constexpr std::string_view kFreeOfInit[] = {"model.form", "model.storage", "model.centre_readers", "model.folded",
                                             "model.layer_scale"};
 
-// The options of two models, whatever coordinates their streams are in.
+// Throws if the models' options differ in more than coordinates.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
   const streams::FormRow &theirs = row_of(file.stream().form), &ours = row_of(asked.stream().form);
   check(theirs.form == ours.form || (theirs.layer_norm_model() && ours.layer_norm_model()), "its stream is ",
@@ -40,19 +40,19 @@ void check_same_model(const training::ModelOptions& file, const training::ModelO
   }
 }
 
-// Gains and biases of `model` that a conversion has put into their readers: ones and zeros take their places.
+// Adds gains of one and biases of zero to the file's weights if a conversion folded them into readers.
 void unfold(training::ModelFile& file, const nn::Module& model) {
   const training::ModelOptions options(file.description);
   if (!options.transformer().folded) return;
-  const nn::SkipInit skip;  // names alone are read
+  const nn::SkipInit skip;  // only names are needed
   const TensorMap there = options.make()->state_dict();
   for (const auto& [name, tensor] : model.state_dict())
     if (!there.find(name)) file.state.add(name, name.ends_with("bias") ? zeros_like(tensor) : ones_like(tensor));
 }
 
-// The rows of a tensor that has one for each token or class: row i becomes row from[i]. If that is -1, it becomes the mean of all
-// rows: a model that knows nothing of a token gives it less than its share of probability (Hewitt, Initializing New Word
-// Embeddings for Pretrained Language Models, 2021).
+// Replaces the rows of a tensor that has one per token or class: the new row i is row from[i]. If from[i] is -1, it is
+// the mean of all rows, so that an untrained token gets less than its share of probability (Hewitt, Initializing New
+// Word Embeddings for Pretrained Language Models, 2021).
 Tensor with_rows(const Tensor& x, const std::vector<int64_t>& from) {
   const Tensor average = mean(x, {0}, true);
   std::vector<Tensor> rows;
@@ -60,7 +60,7 @@ Tensor with_rows(const Tensor& x, const std::vector<int64_t>& from) {
   return cat(rows);
 }
 
-// Appends rows to the tensors with `before` rows whose counterparts in `model` have `now` rows: one row for each token.
+// Appends a row per new token to each tensor that has `before` rows while its counterpart in `model` has `now` rows.
 void add_rows(TensorMap& state, const TensorMap& model, int64_t before, int64_t now) {
   std::vector<int64_t> from(static_cast<size_t>(now), -1);
   std::iota(from.begin(), from.begin() + before, 0);
@@ -74,7 +74,7 @@ void add_rows(TensorMap& state, const TensorMap& model, int64_t before, int64_t 
   state = std::move(grown);
 }
 
-// The head's rows in the order of other class names.
+// Sorts the head's rows by other class names.
 void match_classes(TensorMap& state, const std::vector<std::string>& before, const std::vector<std::string>& now) {
   std::vector<int64_t> from;
   for (const std::string& name : now) {

@@ -16,7 +16,7 @@ using streams::Form;
 
 constexpr std::string_view kHadamard = "hadamard:", kHaar = "haar:";
 
-// Of a basis of that kind.
+// The seed of a basis of this kind; none if the basis is of another kind.
 std::optional<uint64_t> seed_of(std::string_view basis, std::string_view kind) {
   if (!basis.starts_with(kind)) return {};
   uint64_t seed = 0;
@@ -25,7 +25,7 @@ std::optional<uint64_t> seed_of(std::string_view basis, std::string_view kind) {
   return seed;
 }
 
-// Q [d, d].
+// The matrix Q [d, d].
 Tensor basis_rotation(const std::string& basis, int64_t d) {
   if (const auto seed = seed_of(basis, kHadamard)) return streams::hadamard_rotation(d, *seed);
   if (const auto seed = seed_of(basis, kHaar)) return streams::haar_rotation(d, *seed);
@@ -40,11 +40,11 @@ std::string basis_file(const std::string& basis) {
 
 Form rotated_form(Form form) { return form == Form::rms_norm ? Form::uncentred_rms_norm : form; }
 
-// What is rotated is a model whose norms take the length of a row, whatever its mean.
+// Only a model whose norms depend on nothing but the length of a row can be rotated.
 void rotate(streams::Placement& layout, const TensorMap& outline, const std::string& basis) {
   equivalence::check_rotatable(layout);
   layout.form = rotated_form(layout.form);
-  equivalence::check_layout(outline, layout);  // before a matrix of its width is made
+  equivalence::check_layout(outline, layout);  // before a matrix of this width is allocated
   layout.rotation = basis_rotation(basis, layout.stored_width());
 }
 

@@ -1,4 +1,4 @@
-// The basis that a stream is rotated into.
+// Rotation of a stream into another basis.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace isonorm::services {
 
-// The file that --basis names; empty where it names a kind.
+// The file named by --basis; empty if --basis names a kind of basis.
 std::string basis_file(const std::string& basis);
-// What a rotation makes of a form: rows that were zero-mean have a mean then.
+// The form after a rotation: zero-mean rows have a mean then.
 streams::Form rotated_form(streams::Form form);
-// Gives the layout that form, and the rotation of a basis "hadamard:SEED", "haar:SEED" or a file (streams/rotation.h). Throws as
-// check_rotatable() and check_layout(), and UsageError where the seed is none.
+// Sets that form in the layout, and the rotation of the basis "hadamard:SEED", "haar:SEED" or a file
+// (streams/rotation.h). Throws as check_rotatable() and check_layout(), and UsageError if the seed is not a number.
 void rotate(streams::Placement& layout, const TensorMap& outline, const std::string& basis);
 
 }  // namespace isonorm::services

@@ -24,7 +24,7 @@ struct Input {
   std::string path;
   training::OpenModelFile file = {};
   std::optional<hub::Folder> folder = {};
-  Form form = Form::layer_norm;  // of its stream, where it does not describe its model
+  Form form = Form::layer_norm;  // of the stream, if the file does not describe its model
 
   explicit Input(const std::string& p) : path(p) {
     if (!std::filesystem::is_directory(path)) {
@@ -55,7 +55,7 @@ Verification by_models(const VerifyOptions& o, const Input& a, const Input& b) {
   return verify_models(a.file, b.file, more, o.device, !o.up_to.empty());
 }
 
-// Tensors that are held as bytes are compared as bytes, so their dtypes must be one.
+// Tensors that are stored as bytes are compared as bytes, so their dtypes must be equal.
 void check_dtypes(const Input& a, const Input& b) {
   const auto look = [](const Input& one, const Input& other) {
     for (const auto& [name, dtype] : one.file.foreign) {
@@ -67,7 +67,7 @@ void check_dtypes(const Input& a, const Input& b) {
   look(a, b), look(b, a);
 }
 
-// What a converted input says that its program must do is what its streams ask for.
+// Throws if a converted input's metadata about recentring and norms contradict its description.
 void check_said(const Input& of, const std::vector<streams::FileStream>& streams) {
   std::vector<std::string> recentred;
   size_t norms = 0;
@@ -93,7 +93,8 @@ void check_said(const Input& of, const std::vector<streams::FileStream>& streams
         "config.json says of other norms than the family has that they were converted");
 }
 
-// By --spec, or as the family of a folder is; a file beside a folder as that one's.
+// The streams of an input, described by --spec or by its folder's family. A file compared with a folder has the
+// folder's description.
 std::vector<streams::FileStream> streams_of(const VerifyOptions& o, const Input& of, const Input& other) {
   const std::string& spec = !o.spec.empty() ? o.spec : of.folder ? of.path : other.path;
   const bool converted = of.folder ? !hub::converted(of.folder->config).form.empty()
@@ -104,7 +105,7 @@ std::vector<streams::FileStream> streams_of(const VerifyOptions& o, const Input&
   return streams;
 }
 
-// Of each stream, by name.
+// The verification of each stream, by name.
 std::vector<std::pair<std::string, Verification>> by_layouts(const VerifyOptions& o, const Input& a, const Input& b) {
   const auto of_a = streams_of(o, a, b), of_b = streams_of(o, b, a);
   check(std::ranges::equal(of_a, of_b, {}, &streams::FileStream::name, &streams::FileStream::name), "verify: ", a.path,

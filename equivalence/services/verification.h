@@ -1,4 +1,4 @@
-// Whether two files are one function: what isonorm verify finds, and what it says of that.
+// Verifies that two files are the same function: the findings of isonorm verify, and their text.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,13 @@ struct VerifyOptions {
   std::string a, b, spec, data, up_to;
   Device device = kCpu;
   bool quiet = false;
-  std::function<bool()> stop = {};  // asked before each tensor is read
+  std::function<bool()> stop = {};  // called before each tensor is read
 };
 
 struct Verified {
-  // Of each stream, by name; of a file of one stream, that of an empty name.
+  // By the name of the stream; "" if the file has one stream.
   std::vector<std::pair<std::string, equivalence::Verification>> streams;
-  std::string remark = {};  // of files that are the same: by what that is so
+  std::string remark = {};  // if the files are the same: what the verdict relies on
 
   bool same() const;
   std::vector<std::string> lines(bool quiet) const;
@@ -31,8 +31,8 @@ struct Verified {
 // The files that a verification reads.
 NamedFiles files_of(const VerifyOptions& options);
 
-// Call files_of() and check_files() first. Throws UsageError if the options do not fit the files, Interrupted if it was to stop,
-// and the errors of the functions that it calls.
+// Call files_of() and check_files() first. Throws UsageError if the options do not fit the files, Interrupted if stop()
+// returns true, and the errors of the functions that it calls.
 Verified verify(const VerifyOptions& options);
 
 }  // namespace isonorm::services
