@@ -26,7 +26,7 @@ CLI::Option* option_named(CLI::App& command, const std::string& name) {
   std::ranges::replace(word, '_', '-');
   CLI::Option* option = command.get_option_no_throw(word);
   if (word == "--config" || word == "--help" || word == "--version")
-    throw UsageError(text(word, " is for the command line alone"));
+    throw UsageError(text(word, " cannot be set in a config file, only on the command line"));
   if (!option) throw UsageError(text("there is no option ", printable(name, 60), meant(word, words_of(command))));
   return option;
 }

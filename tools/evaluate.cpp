@@ -36,7 +36,7 @@ struct EvaluateOptions {
 void check_options(const EvaluateOptions& o) {
   if (o.ids && o.is_text) throw UsageError("--ids and --text: the data are token ids, or a text");
   if (!o.test_data.empty() && o.test_share) throw UsageError("--test-share belongs to --data, not to --test-data");
-  if (!o.test_data.empty() && !o.data.empty()) throw UsageError("--test-data and --data: one is tested on");
+  if (!o.test_data.empty() && !o.data.empty()) throw UsageError("--test-data excludes --data");
 }
 
 // A warning if the model was trained on its test data; else empty. checksum: of the test data; tested: share of the
@@ -59,7 +59,7 @@ std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
   const std::string& path = o.test_data.empty() ? o.data : o.test_data;
   if (path.empty()) return "";
   const bool own_tests = t.model.row().input == training::Input::images && data::has_own_tests(path);
-  if (own_tests && o.test_share) throw UsageError(text("--test-share: ", path, " has images for tests of its own"));
+  if (own_tests && o.test_share) throw UsageError(text("--test-share: ", path, " has its own test images"));
   const std::string checksum = "sha256:" + training::data_sha256(t.model.row().input, path);
   if (own_tests) t.test_share = 0;  // no training images are held out
   if (own_tests && t.spec.data == checksum) return "";
@@ -68,17 +68,16 @@ std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
   const bool trained = t.spec.data == checksum;
   const double held = t.spec.test_share.value_or(training::kOldTestShare);
   check(!trained || t.test_share <= held, o.data, ": --test-share ", t.test_share, " is more than ", held,
-        ", which the training held out: the model was trained on the rest; --test-data tests it on all of it all the "
-        "same");
+        ", the share that the training held out; to test on data of the training anyway, use --test-data");
   const std::string but = trained_on(t.spec, checksum, t.test_share);
   if (o.test_share) return share + but;
   if (!trained) {
     t.test_data = o.data, t.data = "";
     return text("all of it", !but.empty()          ? but
-                             : t.spec.data.empty() ? ", since the model does not say what it was trained on"
+                             : t.spec.data.empty() ? ", since the model's training data are unknown"
                                                    : ", since it is not the file of the training");
   }
-  check(t.test_share > 0, o.data, ": the model was trained on all of it; --test-data tests it on it all the same");
+  check(t.test_share > 0, o.data, ": the model was trained on all of it; to test on it anyway, use --test-data");
   return share + (but.empty() ? ", which the model was not trained on" : but);
 }
 
@@ -91,8 +90,8 @@ void check_default_data(const EvaluateOptions& o, const training::TrainingOption
   if (t.model.row().input != training::Input::images) return;
   const std::vector<std::string>& classes = t.spec.classes;
   if (!classes.empty() && classes != data::published_classes(data::kFashionMnistDir))
-    throw UsageError(text("--data is needed: the model has the classes ", data::class_list(classes),
-                          ", not those of Fashion-MNIST"));
+    throw UsageError(
+        text("--data is needed: the model has the classes ", data::class_list(classes), ", not Fashion-MNIST's"));
 }
 
 int run(EvaluateOptions& o) {
@@ -182,10 +181,10 @@ Verb add_evaluate(CLI::App& app) {
   auto o = std::make_shared<EvaluateOptions>();
   command->add_option("MODEL", o->model, "a checkpoint of isonorm train, or a file that describes its model")
       ->required();
-  command->add_option(
-      "--data", o->data,
-      "data as isonorm train takes them. The test is on test images beside training images, if there are any; else on "
-      "all of the data or, if the model was trained on them, on the share that no step trained on");
+  command->add_option("--data", o->data,
+                      "data, as for isonorm train. Tests on the data's own test images if there are any, else on all "
+                      "of the data or, if "
+                      "the model was trained on them, on the held-out share");
   command->add_option("--test-data", o->test_data, "instead of --data: test on all of these");
   add_number(*command, "test_share", o->test_share, "test on this share at the end of --data (default: see --data)",
              training::kProbability);

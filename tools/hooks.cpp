@@ -313,7 +313,7 @@ int run(const std::string& spec) {
 
 Verb add_hooks(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "hooks", "Print a Python program that records what a PyTorch model computes, for convert --reference");
+      "hooks", "Print a Python program that records the computation of a PyTorch model, for convert --reference");
   auto spec = std::make_shared<std::string>();
   command->add_option("SPEC", *spec, "the JSON file of convert --spec, or a folder of the hub (docs/conversion.md)")
       ->required();

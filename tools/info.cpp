@@ -128,7 +128,7 @@ int run(const InfoOptions& o) {
 }  // namespace
 
 Verb add_info(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("info", "Print what a file holds, or what this machine computes with");
+  CLI::App* command = app.add_subcommand("info", "Describe a file, or the CPU, kernels and BLAS of this machine");
   auto o = std::make_shared<InfoOptions>();
   command->add_option("FILE", o->file,
                       "a checkpoint, a safetensors file, or a folder of the hub; none: CPU, kernels and BLAS");

@@ -94,7 +94,7 @@ int run_verb(const Verb& verb) {
   const std::string name = verb.command->get_name();
   first_of_ranks(name);
   if (distributed::one_of_several() && name != "train")
-    throw UsageError("MPI has started it several times, which is for isonorm train");
+    throw UsageError("MPI has started several processes, which only isonorm train supports");
   return verb.run();
 }
 
@@ -129,7 +129,7 @@ int program(int argc, char** argv) {
   add_help(app);
   app.require_subcommand(1);
   app.footer(
-      "An option that is given several times has its last value; lists, such as --stop WORD, have all.\n"
+      "If an option is given several times, its last value counts; lists, such as --stop WORD, keep all values.\n"
       "A file named - is standard input if it is read, and standard output if it is written; everything else that is "
       "printed then goes to standard error.\n"
       "Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 5 undecided, 6 "

@@ -71,7 +71,7 @@ void keep_pipes(const std::vector<services::NamedFile>& inputs) {
   }
   if (!pipes.empty() && distributed::one_of_several())
     throw UsageError(text(pipes.begin()->second.option, ": ", pipes.begin()->second.path,
-                          " comes to one of the processes that mpirun started; all read a file"));
+                          " reaches only one of the processes of mpirun; give a file instead"));
   for (const auto& [descriptor, input] : pipes) keep_pipe(input.path, descriptor);
 }
 

@@ -365,7 +365,7 @@ int run_export(const PortPaths& o) {
 
 // Options of both verbs.
 void add_common(CLI::App& command, PortPaths& o) {
-  command.add_option("--dtype", o.dtype, "dtype of the tensors (default: as they are)")
+  command.add_option("--dtype", o.dtype, "dtype of the tensors (default: unchanged)")
       ->check(CLI::IsMember(kFormatNames));
   command.footer(
       "Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
@@ -404,10 +404,9 @@ Verb add_export(CLI::App& app) {
   command
       ->add_option(
           "--like", o->like,
-          "folder of a published model of this kind: its tokenizer and other files are copied, and so are the entries "
-          "of "
-          "config.json that are no options of the model. A GGUF file gets only its tokenizer. Without --like the "
-          "tokenizer is that of IN, if IN has one")
+          "folder of a published model of this kind. Its tokenizer and other files are copied, and the entries of "
+          "config.json that are not options of the model. A GGUF file gets only the tokenizer. Without --like, IN's "
+          "tokenizer is used if it has one")
       ->check(CLI::ExistingDirectory);
   std::set<std::string> opsets;
   for (int64_t opset : onnx::kOpsets) opsets.insert(text(opset));

@@ -41,8 +41,7 @@ CertificateOptions certificate_options(const CLI::App& command, const ProveOptio
     const bool shared =
         std::any_of(std::begin(kShared), std::end(kShared), [&](const char* name) { return option->check_name(name); });
     if (option->count() > 0 && !shared)
-      throw UsageError(
-          text(option->get_name(), " has no meaning beside --certificate, which trains models of its own"));
+      throw UsageError(text(option->get_name(), " cannot be used with --certificate, which trains its own models"));
   }
   CertificateOptions c{.controls = o.proof.controls,
                        .seed = o.proof.training.seed,
@@ -150,12 +149,13 @@ Verb add_prove(CLI::App& app) {
                     "another device: train layer_norm there, too, and say whether it is the same training",
                     [o = o.get()](Device d) { o->proof.against = d; });
   add_output_options(*command, o->output, "the proof", "closing sentence");
-  command->add_flag("--certificate", o->certificate,
-                    "prove it of many small architectures on made data instead, with negative controls, and of "
-                    "gradients down to bf16");
+  command->add_flag(
+      "--certificate", o->certificate,
+      "prove it for many small architectures on generated data instead, with negative controls, and for gradients in "
+      "dtypes down to bf16");
   command
       ->add_option("--architectures", o->architectures,
-                   "of the certificate, separated by commas (default: gpt1 to gpt11 and vit1 to vit11)")
+                   "architectures of the certificate, separated by commas (default: gpt1 to gpt11 and vit1 to vit11)")
       ->delimiter(',');
   command->footer(
       "Steps: 200 in f64, 50 in f32. Exit codes: 0 every run came out as expected, 1 not, 2 usage, 3 bad input, 4 "

@@ -96,7 +96,7 @@ Vocabulary vocabulary_of(const SampleOptions& o, int64_t ids) {
   }();
   if (!spec.alphabet.empty()) return bytes(o.model, spec.alphabet);
   if (!spec.tokenizer.empty()) return tokens(o.model, services::held_tokenizer(o.model, spec.tokenizer));
-  throw UsageError(text(o.model, " does not say what its ids stand for: --tokenizer, --data or --ids is needed"));
+  throw UsageError(text(o.model, " has no tokenizer and no alphabet: --tokenizer, --data or --ids is needed"));
 }
 
 // A prompt and its continuation, printed while it grows, except for an end that may become a stop word or is an
@@ -154,7 +154,7 @@ class GrowingText {
 
 void check_options(const SampleOptions& o) {
   if (o.ids + !o.tokenizer.empty() + !o.data.empty() > 1)
-    throw UsageError("one of --tokenizer, --data and --ids at most: what the model's ids stand for");
+    throw UsageError("--tokenizer, --data and --ids exclude each other");
   for (const std::string& word : o.stop)
     if (word.empty()) throw UsageError("--stop is empty");
 }
@@ -169,8 +169,8 @@ int run(SampleOptions o) {
   check(model != nullptr, o.model, ": it holds no language model");
   const int64_t ids = model->options.vocab;
   const Vocabulary vocabulary = vocabulary_of(o, ids);
-  check(vocabulary.may_be_less ? vocabulary.size <= ids : vocabulary.size == ids, o.model, ": its vocabulary is of ",
-        ids, ", that of ", vocabulary.from, " of ", vocabulary.size);
+  check(vocabulary.may_be_less ? vocabulary.size <= ids : vocabulary.size == ids, o.model, ": its vocabulary has ", ids,
+        " ids, the one of ", vocabulary.from, " has ", vocabulary.size);
   if (!from.empty()) o.prompt = read_text(from, kMostPrompt);
   const std::vector<int64_t> prompt = vocabulary.encode(o.prompt);
   if (prompt.empty()) throw UsageError("PROMPT is empty");
@@ -217,7 +217,7 @@ int run(SampleOptions o) {
 Verb add_sample(CLI::App& app) {
   CLI::App* command = app.add_subcommand("sample", "Print how a trained language model continues a text");
   auto o = std::make_shared<SampleOptions>();
-  command->add_option("MODEL", o->model, "a checkpoint of isonorm train, or what isonorm import wrote")->required();
+  command->add_option("MODEL", o->model, "a checkpoint of isonorm train, or a file of isonorm import")->required();
   command->add_option("PROMPT", o->prompt, "the text to continue (default: -, standard input)");
   command
       ->add_option("--tokenizer", o->tokenizer,
@@ -235,7 +235,7 @@ Verb add_sample(CLI::App& app) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_flag("--ignore-eos", o->ignore_eos,
-                    "go on after the tokenizer's end token, such as <|endoftext|>, which ends a text otherwise");
+                    "continue after the tokenizer's end token, such as <|endoftext|>, which ends a text otherwise");
   add_number(*command, "temperature", g.temperature, "divides the logits; 0: always the most likely token");
   add_number(*command, "top_k", g.top_k, "choose among this many most likely tokens; 0: all");
   add_number(*command, "top_p", g.top_p, "choose among the fewest tokens whose probabilities add up to this",

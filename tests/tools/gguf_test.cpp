@@ -294,7 +294,8 @@ TEST_CASE("gguf: the tokenizer of a folder, by the names that llama.cpp has for 
   f.refuses("export @model @out.gguf --like @own", 3,
             "own: the tokenizer splits a text by 'x', for which no name in llama.cpp is known");
   f.succeeds(train + "@odd --tokenizer @own");
-  CHECK(contains(f.succeeds("export @odd @odd.gguf").err, "isonorm export: without the tokenizer: the tokenizer cuts"));
+  CHECK(
+      contains(f.succeeds("export @odd @odd.gguf").err, "isonorm export: without the tokenizer: the tokenizer splits"));
   CHECK(gguf_of(f / "odd.gguf").keys.at("tokenizer.ggml.model") == "no_vocab");
   other = source, other["model"]["ignore_merges"] = true;
   write_text(f / "own/tokenizer.json", other.dump());

@@ -205,7 +205,7 @@ TEST_CASE("ranks: whole parts have the same bits on any number of ranks") {
     }
   }
   CHECK_THROWS_WITH(trained_by(4, {.step = {.accumulate = 6, .whole_parts = true}}),
-                    Contains("6 whole parts on 4 ranks, expected as many on each"));
+                    Contains("6 whole parts on 4 ranks, expected the same number on each"));
 }
 
 TEST_CASE("ranks: to rounding it is the training of one process with the whole batch") {

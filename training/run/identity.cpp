@@ -72,14 +72,14 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
     if (!differs(key)) return;
     const bool may = std::ranges::count(kExtendable, name) > 0;
     check(may && o.extend, path, ": was trained with ", word_of(name), " ", before(key), ", asked for is ", asked[key],
-          may ? "; --extend goes on with that" : "");
+          may ? "; --extend continues with that" : "");
     changed += text(" ", word_of(name), " ", before(key));
   };
   hold("model", "model.kind");
-  check(!differs("data"), path, ": was trained on other data: their checksum is ", before("data"), ", that of --data ",
+  check(!differs("data"), path, ": was trained on other data: checksum ", before("data"), ", --data has ",
         asked["data"]);
   check(!differs(kTestData) && checkpoint.values.contains(kTestData) == asked.contains(kTestData), path,
-        ": was trained with other test data: their checksum is ", before(kTestData), ", that of --test-data ",
+        ": was trained with other test data: checksum ", before(kTestData), ", --test-data has ",
         asked.contains(kTestData) ? asked[kTestData] : "nothing");
   const bool other_weights = !o.init.empty() && !checkpoint.values.contains("init");
   check(!other_weights && !differs("init"), path,
