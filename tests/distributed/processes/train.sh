@@ -89,7 +89,7 @@ done
 mpi 2 "$isonorm" prove -q >/dev/null 2>told && fail 'prove'
 grep -q "^isonorm prove: rank 0 on $host: MPI has started several processes, which only isonorm train supports" told || fail "told: $(cat told)"
 mpi 2 "$isonorm" train "${options[@]/#text/-}" -q --steps 1 <text >/dev/null 2>told && fail 'standard input'
-grep -q "^isonorm train: rank 0 on $host: --data: /dev/stdin comes to one of the processes that mpirun started" told || fail "told: $(cat told)"
+grep -q "^isonorm train: rank 0 on $host: --data: /dev/stdin reaches only one of the processes of mpirun" told || fail "told: $(cat told)"
 [[ -z $(find . -name '*.lock' -size +0 -newer told) ]] || fail 'a lock is left'
 
 # A file that one machine lacks: the line names rank and machine, and the other rank does not wait until its time limit.
