@@ -52,7 +52,7 @@ inline Tensor wide(const Tensor& x, const Tensor& reader) {
 inline bool hands_over(const nn::Norm& norm, const Stream& stream) {
   const auto* connection = dynamic_cast<const nn::Connection*>(&norm);
   return norm.weight.defined() && (!connection || connection->foldable()) &&
-         (row_of(stream.form()).compressed || stream.centres_readers());
+         (stream.stored_width() < stream.width() || stream.centres_readers());
 }
 
 class Reads : public OnStream {

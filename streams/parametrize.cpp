@@ -161,7 +161,7 @@ void put_norm(Norm& norm, const std::string& path, const Stream& stream, bool ch
   check(form.layer_norm_model() || own == form.norm || own == NormKind::none, "layout: norm '", path, "' is ",
         name_of(own), "; ", form.name, " is another function's form");
   const bool gained = norm.weight.defined(), over = hands_over(norm, stream),
-             apart = over || (gained && form.compressed);
+             apart = over || (gained && form.compressed());
   check(!over || stream.storage() == Stored::raw, "norm: readers are to take up its learned gain of ", stream.width(),
         " entries, and mapped parameters of ", form.name, " have no place for it; use raw storage");
   if (apart) check_stored(norm.weight, path), check_stored(norm.bias, path);
@@ -181,7 +181,7 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
     check(on.storage() == Stored::raw, "layout: the model's parameters are mapped to a stream already");
   });
   const bool empty = layout.entries().empty() && layout.norms().empty() && layout.tied().empty();
-  check(!empty || stream.form() == Form::layer_norm, "layout: it is empty, so ", name_of(stream.form()),
+  check(!empty || row_of(stream.form()).raw(), "layout: it is empty, so ", name_of(stream.form()),
         " would change nothing; it names writers and readers (Layout::writes, Layout::reads)");
   ByPath<Linear> linears;
   ByPath<Embedding> tables;
@@ -278,7 +278,7 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
     for (const auto& [path, connection] : connections)  // inner norms of a connection that is on the stream
       if (std::ranges::any_of(of_stream, [&, &path = path](const auto& n) { return path.starts_with(n.second + '.'); }))
         of_stream[connection] = path;
-    bool normed = of_stream.empty() || stream.form() == Form::none;
+    bool normed = of_stream.empty() || !row_of(stream.form()).normed();
     for (const auto& [norm, path] : of_stream) {
       const auto* said = layout.norm_of(path);
       check(!said || said->second.eps == norm->eps(), "layout: norm '", path, "' has eps ", said ? said->second.eps : 0,

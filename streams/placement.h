@@ -51,7 +51,7 @@ struct Placement {
   Tensor rotation = {};
   double rotation_error = 0;  // error bound of an entry of x^T Q, in lengths of x, if Q was found and not given
 
-  int64_t stored_width() const { return Stream(form, width).stored_width(); }
+  int64_t stored_width() const { return row_of(form).stored_width(width); }
   const NormPlace* find_norm(const std::string& name) const;  // null if there is none
   bool behind_table(const std::string& norm) const;           // whether it is the norm between a table and the stream
 };

@@ -29,7 +29,7 @@ training::ModelOptions described_model(const AuditVerb& o, const training::Model
   const Scope scope(o.checkpoint);
   training::ModelOptions m(file.description);
   m.check_size(file.state);
-  check(training::stored_form(m) == streams::Form::layer_norm, "audit: the weights are stored in the form ",
+  check(row_of(training::stored_form(m)).raw(), "audit: the weights are stored in the form ",
         name_of(training::stored_form(m)), ", expected the Pre-LN model's",
         row_of(training::stored_form(m)).layer_norm_model() ? ": isonorm convert --to layer_norm" : "");
   m = m.complete();

@@ -38,7 +38,7 @@ void add_result_options(CLI::App& command, services::ConvertOptions& o) {
 Verb add_convert(CLI::App& app) {
   CLI::App* command = app.add_subcommand("convert", "Convert a checkpoint to another form of its residual stream");
   auto o = std::make_shared<services::ConvertOptions>();
-  const CLI::Validator form = one_of(streams::kLayerNormForms);
+  const CLI::Validator form = one_of(streams::layer_norm_forms());
   command
       ->add_option("IN", o->in,
                    "a checkpoint of isonorm train, a safetensors file, or a folder of the Hugging Face hub")
@@ -93,9 +93,8 @@ Verb add_rotate(CLI::App& app) {
                    "hadamard:SEED (random signs, then a Hadamard matrix), haar:SEED (uniformly random), or a .npy "
                    " or safetensors file with an orthogonal matrix Q: rows x of the stream become x Q")
       ->required();
-  using streams::Form;
-  static constexpr Form kRotated[] = {Form::rms_norm, Form::crms_isometric, Form::uncentred_rms_norm};
-  command->add_option("--from", o->from, "form of IN (default: what IN says)")->check(one_of(kRotated));
+  command->add_option("--from", o->from, "form of IN (default: what IN says)")
+      ->check(one_of(streams::forms_that(&streams::FormRow::rotates)));
   command->add_option("--spec", o->spec,
                       "JSON file that says which tensors read and write the stream, as for isonorm convert");
   add_result_options(*command, *o);

@@ -55,9 +55,9 @@ Verb add_explain(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("explain", "Print a norm's forward and backward step by step, with the numbers");
   auto o = std::make_shared<ExplainOptions>();
-  const std::string norms = streams::listed(streams::kLayerNormForms, " or ");
+  const std::string norms = streams::listed(streams::layer_norm_forms(), " or ");
   command->add_option("NORM", o->norm, norms)->required()->check([norms](const std::string& name) {
-    for (streams::Form known : streams::kLayerNormForms)
+    for (streams::Form known : streams::layer_norm_forms())
       if (name == name_of(known)) return std::string();
     return text("there is no norm ", Shown{name, '"'}, ", expected ", norms);
   });

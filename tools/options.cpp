@@ -99,7 +99,7 @@ void add_training_options(CLI::App& command, const TrainingOptions& defaults, tr
   add_options(command, f.options, given, wanted);
 }
 
-CLI::Validator one_of(std::span<const streams::Form> forms) {
+CLI::Validator one_of(const streams::Forms& forms) {
   std::string names;  // for help: "{layer_norm,rms_norm}"
   for (streams::Form f : forms) names += text(names.empty() ? "{" : ",", name_of(f));
   const auto check = [forms](const std::string& name) {

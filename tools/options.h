@@ -55,7 +55,7 @@ void add_device(CLI::App& command, Device& device);
 void add_device_option(CLI::App& command, const char* name, const std::string& help, std::function<void(Device)> take);
 
 // Accepts the name of a form in `forms`.
-CLI::Validator one_of(std::span<const streams::Form> forms);
+CLI::Validator one_of(const streams::Forms& forms);
 
 // Adds --seed.
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& help);

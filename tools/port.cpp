@@ -31,8 +31,7 @@ constexpr int64_t kMostPreprocessor = int64_t{1} << 20;  // limit for the file's
 
 // True for options that a folder does not describe.
 bool not_of_folder(std::string_view option) {
-  return std::ranges::count(training::kOfTrainingAlone, option) > 0 || option == "model.storage" ||
-         option == "model.centre_readers";
+  return training::is_training_only(option) || option == "model.storage" || option == "model.centre_readers";
 }
 
 // The options of a folder's model. Throws, naming the key of config.json, if a value is not valid for ours.
@@ -143,7 +142,7 @@ int run_import(const PortPaths& o) {
 
 // Raw weights of any form of Pre-LN are the weights of the Pre-LN model.
 ModelOptions in_stored_form(ModelOptions o) {
-  if (training::stored_form(o) == streams::Form::layer_norm) o.stream() = {};
+  if (row_of(training::stored_form(o)).raw()) o.stream() = {};
   return o;
 }
 
@@ -155,7 +154,8 @@ bool is_zero(const LazyState& state, const std::string& name) {
 // Stored weights of rms_norm are the weights of a model with RMSNorm by definition. A head's bias of zeros is dropped:
 // older versions of isonorm import added one to every untied head.
 ModelOptions as_published(ModelOptions o, const LazyState& state) {
-  if (o.stream().form == streams::Form::rms_norm) o.stream() = {.form = streams::Form::uncentred_rms_norm};
+  if (const streams::Form form = streams::uncentred(o.stream().form); form != o.stream().form)
+    o.stream() = {.form = form};
   if (state.outline.find("head.bias") && o.has("head_bias") && is_zero(state, "head.bias")) o.set({"head_bias", false});
   return o;
 }

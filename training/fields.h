@@ -13,8 +13,10 @@ template <> struct ValueNames<NormKind> {  // the norms that a plain model may h
   static constexpr const char* names[] = {name_of(NormKind::none), name_of(NormKind::layer), name_of(NormKind::rms)};
 };
 template <> struct ValueNames<nn::Positions> { static constexpr const auto& names = nn::kPositionsNames; };
-template <> struct ValueNames<streams::Form> {
-  static inline const std::vector<std::string> names = streams::names_of(streams::kForms);
+template <> struct Word<streams::Form> : OneOf<streams::Form, Word<streams::Form>> {
+  static std::vector<std::string> names() { return streams::names_of(streams::all_forms()); }
+  static streams::Form at(size_t i) { return streams::all_forms()[i]; }
+  static std::string written(streams::Form form) { return name_of(form); }
 };
 template <> struct ValueNames<streams::Stored> { static constexpr const char* names[] = {"raw", "mapped"}; };
 template <> struct ValueNames<optim::Decay> { static constexpr const auto& names = optim::kDecayNames; };

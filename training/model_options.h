@@ -16,13 +16,8 @@ inline constexpr std::string_view kOptionPrefix = "model.";
 inline constexpr const char* kModelKind = "model.kind";  // the name of the row; every description has it
 inline constexpr int64_t kMostTokens = 4096;  // limit for tokens of random inputs, unless the vocabulary is larger
 
-// Options that affect only training, or the dtypes of the computation: models that differ only in these are the same
-// function.
-inline constexpr std::string_view kOfTrainingAlone[] = {"model.dropout",        "model.stochastic_depth",
-                                                        "model.precision",      "model.stream_precision",
-                                                        "model.initialisation", "model.scaled_gains"};
-
-// Options that models of version 0.1.0 did not have at first, with the value that files without the entry mean.
+// Options of models that version 0.1.0 did not have at first, with the value that its models had. Files without an entry
+// for such an option mean this value.
 inline constexpr std::pair<std::string_view, const char*> kNewModelOptions[] = {{"head_bias", "true"}};
 
 // An option that older files have, with the only value that can be loaded.
@@ -43,6 +38,9 @@ struct NamedValue {
 
 class ModelOptions {
  public:
+  ModelOptions(const ModelOptions& other);
+  ModelOptions(ModelOptions&&) = default;
+  ModelOptions& operator=(ModelOptions other);
   // {kGpt, {.width = 16, .depth = 2}, {{"context", 8}, {"tied", true}}}: defaults except for these values. Throws as
   // set().
   ModelOptions(const ModelRow& row = kVit, const nn::TransformerOptions& transformer = {},
@@ -57,7 +55,7 @@ class ModelOptions {
 
   const ModelRow& row() const { return *row_; }
   const nn::TransformerOptions& transformer() const { return const_cast<ModelOptions*>(this)->transformer(); }
-  nn::TransformerOptions& transformer() { return row_->transformer ? row_->transformer(options_) : plain_; }
+  nn::TransformerOptions& transformer() { return config_->transformer() ? *config_->transformer() : plain_; }
   const streams::StreamOptions& stream() const { return stream_; }
   streams::StreamOptions& stream() { return stream_; }
 
@@ -68,6 +66,9 @@ class ModelOptions {
   std::string value(std::string_view name) const;  // as text; "": the model has no such option
   int64_t number(std::string_view name) const;     // 0: the model has no such option
   bool flag(std::string_view name) const { return value(name) == "true"; }
+  // The first option that has none of these marks (training/options/option.h) and not its default value, as
+  // "connection post_ln, expected pre_ln"; empty if there is none.
+  std::string first_without(unsigned marks) const;
   // Throws if the model has no such option, or the value is invalid.
   void set(const NamedValue& option);
 
@@ -85,10 +86,10 @@ class ModelOptions {
   // Throws if a model of these sizes has far more parameters than `state`: before memory is allocated.
   void check_size(const TensorMap& state) const;
   // True if a number added to this parameter is added to the stream at its entry.
-  bool enters(std::string_view parameter) const { return row_->enters(parameter, options_); }
+  bool enters(std::string_view parameter) const { return config_->enters(parameter); }
   // The model on its stream, with initial parameters of dtype f32, in training mode.
   std::unique_ptr<nn::Module> make() const { return make(stream_); }
-  std::unique_ptr<nn::Module> make(const streams::StreamOptions& stream) const { return row_->make(options_, stream); }
+  std::unique_ptr<nn::Module> make(const streams::StreamOptions& stream) const { return config_->make(stream); }
   // The model with f64 parameters, in evaluation mode: it computes in f64, whatever its precision. The values are not
   // initialised, since they are to be loaded (nn::SkipInit).
   std::unique_ptr<nn::Module> build() const;
@@ -103,17 +104,19 @@ class ModelOptions {
   Tensor inputs(int64_t rows, uint64_t seed) const;
 
  private:
-  ModelOptions(const ModelRow& row, AnyOptions options);
+  ModelOptions(const ModelRow& row, std::unique_ptr<ModelConfig> config);
   void take_norm();  // sets the stream's form from the norm in the Transformer's options
 
   const ModelRow* row_;
-  AnyOptions options_;
+  std::unique_ptr<ModelConfig> config_;
   nn::TransformerOptions plain_ = {};  // defaults, for a model without TransformerOptions
   streams::StreamOptions stream_;
 };
 
 // True if models of this row have an option with this name: "tied".
 bool has(const ModelRow& row, std::string_view option);
+// True if the option of this key ("model.dropout") has the mark kTrainingOnly.
+bool is_training_only(std::string_view key);
 // The names of the models that have the option, or that take this input: "vit, mixer".
 std::string models_with(std::string_view option, const char* separator = ", ");
 std::string models_with(Input input, const char* separator = ", ");

@@ -29,7 +29,7 @@ using streams::Form;
 
 // Throws if the user named another form than the one in the file.
 void check_form(const std::string& asked, const std::string& form, bool raw, const std::string& file) {
-  if (asked.empty() || asked == form || (raw && asked == "layer_norm")) return;
+  if (asked.empty() || asked == form || (raw && row_of(streams::form_named(asked)).raw())) return;
   check(false, file, ": its form is ", form, raw ? " with raw weights" : "", ", not ", asked);
 }
 
@@ -130,8 +130,8 @@ class Converter {
       o_.print(
           text("'", norm, "' is in the rows of its table now: the program that runs the result must leave it out."));
     for (const std::string& module : recentred_)
-      o_.print(text("recentred once at '", module, "': the program that runs the result must take ", entry_of(to()),
-                    " of the rows that enter it."));
+      o_.print(text("recentred once at '", module, "': the program that runs the result must take ",
+                    row_of(to()).entry_text, " of the rows that enter it."));
     const bool own_code = folder_ && folder_->config.own_code();
     const bool described = !o_.spec.empty(), known = !described && !own_code;
     const std::string verdict =
@@ -179,18 +179,6 @@ class Converter {
     return names;
   }
 
-  // Names what the program must do with rows x that enter a stream with a mean (streams/coordinates.h).
-  static const char* entry_of(Form form) {
-    switch (form) {
-      case Form::crms_norm:
-        return "the first d - 1 entries, minus the mean of all d,";
-      case Form::crms_isometric:
-        return "Q^T x, with Q the Helmert basis,";
-      default:
-        return "x minus its mean";
-    }
-  }
-
   // Stock classes have a parameter for an untied head, and ignore biases for which they have none.
   void say_loader(const std::vector<std::string>& biases) const {
     if ((o_.fold == "none" && identity_.empty() && recentred_.empty()) || !o_.as.empty()) return;
@@ -203,10 +191,9 @@ class Converter {
 
   // True if the file has raw weights, which are the Pre-LN model's, of a model that runs in another form.
   bool exports() const {
-    if (file_.description.empty() || to() != Form::layer_norm) return false;
+    if (file_.description.empty() || !row_of(to()).raw()) return false;
     const training::ModelOptions options(file_.description);
-    const Form form = options.stream().form;
-    return training::stored_form(options) == Form::layer_norm && form != Form::layer_norm;
+    return row_of(training::stored_form(options)).raw() && !row_of(options.stream().form).raw();
   }
 
   // Writes the Pre-LN model with the same weights.
@@ -214,7 +201,7 @@ class Converter {
     training::ModelOptions options(file_.description);
     check_form(o_.from, name_of(options.stream().form), true, o_.in);
     options.check_size(file_.state.outline);
-    options.stream().form = Form::layer_norm, options.stream().centre_readers = false;
+    options.stream().form = to(), options.stream().centre_readers = false;
     metadata_ = options.description();
     const LazyState result = io::in_format(file_.state, format_);
     const Tensor inputs = options.inputs(kRandomRows, 1);
@@ -236,7 +223,7 @@ class Converter {
     const training::ModelOptions options(file_.description);
     const bool raw = options.stream().storage == streams::Stored::raw;
     check_form(o_.from, name_of(options.stream().form), raw, o_.in);
-    if (rotates()) form_ = name_of(rotated_form(training::stored_form(options)));
+    if (rotates()) form_ = name_of(streams::uncentred(training::stored_form(options)));
     plan_ = plan_conversion(file_.description, file_.state.outline, to(), o_.inference);
     metadata_ = plan_->description;
     if (rotates()) rotate(plan_->layout, file_.state.outline, o_.basis);
@@ -261,7 +248,7 @@ class Converter {
       }
       check_described(file_.description, layout);
       if (rotates()) rotate(layout, outline, o_.basis), form_ = name_of(layout.form);
-      if (!layout.recentred.empty() && to() != Form::layer_norm) recentred_.push_back(layout.recentred);
+      if (!layout.recentred.empty() && row_of(to()).centres()) recentred_.push_back(layout.recentred);
       LazyState of_stream = file_.state;
       of_stream.outline = outline;
       add_stream(name, of_stream, layout);

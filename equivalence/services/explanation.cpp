@@ -203,12 +203,11 @@ Explanation crms_norm(const Row& x, const Row& dy, double eps) {
 Explanation explain(const std::string& norm, const Row& x, const Row& dy, double eps) {
   check(!x.empty(), "explain: the row is empty");
   check(dy.size() == x.size(), "explain: the row has ", x.size(), " entries, its gradient ", dy.size());
-  if (norm == "layer_norm") return layer_norm(x, dy, eps);
-  if (norm == "rms_norm") return rms_norm(norm, 0, x, dy, eps);
-  if (norm == "crms_isometric") return rms_norm(norm, 1, x, dy, eps);
-  check(norm == "crms_norm", "explain: there is no norm ", norm, ", expected ",
-        streams::listed(streams::kLayerNormForms, " or "));
-  return crms_norm(x, dy, eps);
+  const streams::FormRow* form = streams::find_row(norm);
+  check(form && form->layer_norm_model(), "explain: there is no norm ", norm, ", expected ",
+        streams::listed(streams::layer_norm_forms(), " or "));
+  if (form->norm == NormKind::layer) return layer_norm(x, dy, eps);
+  return form->norm == NormKind::crms ? crms_norm(x, dy, eps) : rms_norm(norm, form->compressed(), x, dy, eps);
 }
 
 }  // namespace isonorm::services

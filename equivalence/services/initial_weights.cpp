@@ -20,22 +20,21 @@ using namespace equivalence;
 
 namespace {
 
-// Options in which the model of --init may differ from the training's, besides kOfTrainingAlone: coordinates, and
-// whether gains are folded into readers.
+// Options in which the model of --init may differ from the training's, besides options of training alone: coordinates,
+// and whether gains are folded into readers.
 constexpr std::string_view kFreeOfInit[] = {"model.form", "model.storage", "model.centre_readers", "model.folded",
                                             "model.layer_scale"};
 
 // Throws if the models' options differ in more than coordinates.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
   const streams::FormRow &theirs = row_of(file.stream().form), &ours = row_of(asked.stream().form);
-  check(theirs.form == ours.form || (theirs.layer_norm_model() && ours.layer_norm_model()), "its stream is ",
-        theirs.name, ", asked for is ", ours.name, ", which is another function");
+  check(file.stream().form == asked.stream().form || (theirs.layer_norm_model() && ours.layer_norm_model()),
+        "its stream is ", theirs.name, ", asked for is ", ours.name, ", which is another function");
   const Metadata other = file.description();
   for (const auto& [name, value] : asked.description()) {
     const auto at = other.find(name);
     const std::string theirs = at == other.end() ? "nothing" : at->second;
-    const bool free =
-        std::ranges::count(kFreeOfInit, name) > 0 || std::ranges::count(training::kOfTrainingAlone, name) > 0;
+    const bool free = std::ranges::count(kFreeOfInit, name) > 0 || training::is_training_only(name);
     check(free || theirs == value, "its ", name, " is ", printable(theirs, 80), ", asked for is ", value);
   }
 }
@@ -97,7 +96,7 @@ TensorMap initial_weights(const std::string& path, const nn::Module& model, DTyp
   if (!file.description.empty()) {
     const Scope scope(path);
     const streams::Form stored = training::stored_form(training::ModelOptions(file.description));
-    if (row_of(stored).centres) {
+    if (row_of(stored).centres()) {
       ModelConversion raw = convert_model(file, streams::Form::layer_norm);
       file.state = std::move(raw.conversion.exact), file.description = std::move(raw.description);
     }

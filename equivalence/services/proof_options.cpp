@@ -12,9 +12,13 @@ namespace {
 
 void check_forms(const std::vector<std::string>& forms) {
   if (forms.empty()) throw UsageError("--forms: the list is empty");
-  if (std::ranges::count(forms, name_of(streams::Form::layer_norm)) > 0)
+  const auto raw = [](const std::string& form) {
+    const streams::FormRow* row = streams::find_row(form);
+    return row && row->raw();
+  };
+  if (std::ranges::any_of(forms, raw))
     throw UsageError("--forms: layer_norm is the reference, which is not held against itself");
-  training::check_names("--forms", forms, streams::listed(streams::kCentredForms));
+  training::check_names("--forms", forms, streams::listed(streams::centred_forms()));
 }
 
 }  // namespace

@@ -38,12 +38,10 @@ std::string basis_file(const std::string& basis) {
   return seed_of(basis, kHadamard) || seed_of(basis, kHaar) ? "" : basis;
 }
 
-Form rotated_form(Form form) { return form == Form::rms_norm ? Form::uncentred_rms_norm : form; }
-
 // Only a model whose norms depend on nothing but the length of a row can be rotated.
 void rotate(streams::Placement& layout, const TensorMap& outline, const std::string& basis) {
   equivalence::check_rotatable(layout);
-  layout.form = rotated_form(layout.form);
+  layout.form = streams::uncentred(layout.form);
   equivalence::check_layout(outline, layout);  // before a matrix of this width is allocated
   layout.rotation = basis_rotation(basis, layout.stored_width());
 }

@@ -72,7 +72,7 @@ void check_said(const Input& of, const std::vector<streams::FileStream>& streams
   std::vector<std::string> recentred;
   size_t norms = 0;
   for (const streams::FileStream& s : streams) {
-    if (!s.placement.recentred.empty() && of.form != Form::layer_norm) recentred.push_back(s.placement.recentred);
+    if (!s.placement.recentred.empty() && row_of(of.form).centres()) recentred.push_back(s.placement.recentred);
     norms += s.placement.norms.size();
   }
   const Scope scope(of.path);

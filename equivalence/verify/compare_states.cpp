@@ -84,7 +84,7 @@ template <class F> void each_pair(const Side& a, const Side& b, bool centred, bo
 }
 
 void add_means(const Piece& p, ZeroMeans& means) {
-  if (p.layout.form != Form::rms_norm) return;
+  if (!row_of(p.layout.form).zero_mean_writers()) return;
   for (const streams::Place& place : p.layout.places)
     if (place.role == Role::writer)
       means[place.name].add(widened(p.state, place.name), place.dim, p.format(place.name));
@@ -157,7 +157,7 @@ StateComparison compare(const Side& a, const Side& b, bool readers) {
     if (rotated) return;
     why_a = a.not_zero_mean(means_a), why_b = b.not_zero_mean(means_b);
     if (!why_a.empty() || !why_b.empty() || entries.same() || !check.may_have_come_through()) return;
-    for (Form form : streams::kLayerNormForms)
+    for (Form form : streams::layer_norm_forms())
       if (form != a.layout.form && form != b.layout.form &&
           (explained(a, form, b, entries) || explained(b, form, a, entries)))
         return;

@@ -155,9 +155,7 @@ class Finder {
 };
 
 // A norm without centring depends only on a row's length, so the mean does not matter.
-void forget_means(streams::Placement& layout) {
-  if (layout.form == Form::rms_norm) layout.form = Form::uncentred_rms_norm;
-}
+void forget_means(streams::Placement& layout) { layout.form = streams::uncentred(layout.form); }
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/system/foreign_text.h"
 #include "exchange/hub/folder.h"
+#include "streams/form.h"
 
 namespace isonorm::hub {
 namespace {
@@ -155,10 +156,10 @@ SaidOfConversion converted(const Config& config) {
   for (const char* key : kLists)
     if (has(key)) said.lists[key] = (*at)[key].get<std::vector<std::string>>();
   if (rotated) said.rotation = (*at)["rotation"].get<std::string>();
-  check(
-      rotated ? said.form == "uncentred_rms_norm" || said.form == "crms_isometric" : said.form != "uncentred_rms_norm",
-      "config.json: \"isonorm\" has the form ", Shown{said.form}, rotated ? " and a rotation" : " and no rotation",
-      ": uncentred_rms_norm needs a rotation, crms_isometric may have one, no other form has one");
+  const streams::FormRow* form = streams::find_row(said.form);
+  check(rotated ? form && form->rotates() && !form->zero_mean_writers() : !form || form->layer_norm_model(),
+        "config.json: \"isonorm\" has the form ", Shown{said.form}, rotated ? " and a rotation" : " and no rotation",
+        ": uncentred_rms_norm needs a rotation, crms_isometric may have one, no other form has one");
   check(!rotated || !has("recentred"),
         "config.json: \"isonorm\" has both \"rotation\" and \"recentred\": no weight rotates rows that enter with a "
         "mean");

@@ -7,7 +7,7 @@
 #include "core/system/profile.h"
 #include "nn/residual/all.h"
 #include "streams/stream_watch.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "streams/transformer.h"
 #include "tests/support/nearest_bf16.h"
 #include "tests/support/ops.h"
@@ -15,8 +15,8 @@
 
 using namespace isonorm;
 using namespace isonorm::nn;
+using streams::all_forms;
 using streams::Form;
-using streams::kForms;
 using Values = std::vector<double>;
 
 namespace {
@@ -177,7 +177,7 @@ TEST_CASE("whole models in mixed precision: losses and gradients within what the
     CHECK(back > 0x1p-13);
     CHECK(std::abs(loss.item() - exact.item()) < (15 * depth + 3) * kHalf * exact.item());
   };
-  for (Form form : kForms)
+  for (Form form : all_forms())
     for (const MixedPrecision& precision : {kMixed, kWithStream}) {
       INFO(name_of(form) << ", stream " << name_of(precision.residual));
       manual_seed(1);

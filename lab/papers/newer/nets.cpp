@@ -149,7 +149,7 @@ struct PointwiseNet : Net<PointwiseBlock> {
 
 template <class M, auto... args> std::unique_ptr<Module> made(Slip) { return std::make_unique<M>(args...); }
 
-const std::vector<Form> kAll(streams::kCentredForms.begin(), streams::kCentredForms.end());
+const std::vector<Form> kAll = streams::centred_forms();
 Layout layout() { return Layout().width(kNewerWidth); }
 Layout table_and_branches() { return layout().writes("table").writes("blocks.*.down"); }
 Layout pre_norms(Layout l) { return l.reads("blocks.*.up", "blocks.*.norm").reads("head", "last"); }

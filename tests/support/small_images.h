@@ -2,12 +2,12 @@
 #pragma once
 
 #include "tests/support/gzip.h"
-#include "tests/tools/small_run.h"
+#include "tests/support/temp_folder.h"
 
 namespace isonorm {
 
-// Writes a folder @images with Fashion-MNIST's four files: `train` images to train on (at most 255) and 10 to test on.
-inline void write_images(const Folder& f, int train = 40) {
+// Writes a folder `images` with Fashion-MNIST's four files: `train` images to train on (at most 255) and 10 to test on.
+inline void write_images(const TempFolder& f, int train = 40) {
   std::filesystem::create_directory(f / "images");
   for (const auto& [name, n] : {std::pair{"images/train", train}, {"images/t10k", 10}}) {
     std::vector<uint8_t> images = {0, 0, 8, 3, 0, 0, 0, static_cast<uint8_t>(n), 0, 0, 0, 28, 0, 0, 0, 28};
