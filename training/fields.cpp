@@ -141,7 +141,8 @@ void fields(nn::TransformerOptions& o, Fields& f) {
   f("connection", connection, "residual connection: how norms and sub-layers are connected to the residual stream");
   f.group = "Precision and devices";
   f("precision", precision.products,
-    "dtype of matrix products and of saved activations: full (the dtype of --dtype) or bf16; weights and optimizer stay "
+    "dtype of matrix products and of saved activations: full (the dtype of --dtype) or bf16; weights and optimizer "
+    "stay "
     "f32",
     {}, kTrainingOnly | kInOnnx);
   f("stream_precision", precision.residual, "dtype of the residual stream; bf16 needs --precision bf16", {},

@@ -38,7 +38,7 @@ Refused with_common(Refused refused, const ModelOptions& m) {
   const nn::Arrangement& a = m.transformer().connection;
   if (&m.row() == &training::kTranslator) {
     refused.insert({Promise::onnx, "no graph is known of a model of kind translator"});
-    refused.insert({Promise::tensor_parallel, "attends to the rows of another stack"});
+    refused.insert({Promise::tensor_parallel, "is cross-attention, which is not supported"});
   }
   if (!(a == nn::kPreLn)) refused.insert({Promise::onnx, "no graph is known of connections"});
   if (a.inner_norms) refused[Promise::tensor_parallel] = "inner norms";
