@@ -39,7 +39,8 @@ TEST_CASE("config.json: every second name of a key counts as the key and must no
                       {"max_position_embeddings", "n_positions"},
                       {"num_attention_heads", "n_head"},
                       {"num_hidden_layers", "n_layer"}};
-  // CONFIG_MAPPING[type].attribute_map as transformers 5.24 prints it, and "n_embed" from its falcon and bloom configurations.
+  // CONFIG_MAPPING[type].attribute_map as transformers 5.24 prints it, and "n_embed" from its falcon and bloom
+  // configurations.
   const std::pair<const char*, Names> printed[] = {
       {"gpt2", gpt2},
       {"gpt_bigcode", gpt2},

@@ -1,4 +1,5 @@
-// Folders of Flax's weights: what is read is what PyTorch has, and computes what Flax does (tests/fixtures/flax_folders.py).
+// Folders of Flax's weights: what is read is what PyTorch has, and computes what Flax does
+// (tests/fixtures/flax_folders.py).
 #include "exchange/hub/flax.h"
 
 #include <filesystem>

@@ -86,7 +86,8 @@ TEST_CASE("train --patience: ends with 0 after so many test passes without a les
   CHECK(integer_at(load_checkpoint(f / "c").values, "step") == end);
   CHECK(contains(r.out, std::to_string(end) + " of 2000 steps, since 3 test passes had no loss below "));
   CHECK(contains(r.out, "that after step " + std::to_string(at)));
-  // Once more it has ended already; the command that it prints stops there, too; gone on with it ends with the same file.
+  // Once more it has ended already; the command that it prints stops there, too; gone on with it ends with the same
+  // file.
   const std::string before = read(f / "c");
   CHECK(f.succeeds(train + "--patience 3 -q --checkpoint @c").out == r.out);
   CHECK(read(f / "c") == before);

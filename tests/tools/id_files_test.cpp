@@ -1,5 +1,5 @@
-// Files that hold token ids in another form than train reads, or that look like something else: each is read as ids, or refused with the
-// command that makes ids of it.
+// Files that hold token ids in another form than train reads, or that look like something else: each is read as ids, or
+// refused with the command that makes ids of it.
 #include <cstdlib>
 
 #include "io/checkpoint.h"

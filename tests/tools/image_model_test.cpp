@@ -1,4 +1,5 @@
-// A model of pictures says what its classes are and how pixels become its inputs: evaluate, resume and --init go by that.
+// A model of pictures says what its classes are and how pixels become its inputs: evaluate, resume and --init go by
+// that.
 #include "io/checkpoint.h"
 #include "io/safetensors.h"
 #include "tests/support/png.h"
@@ -78,7 +79,8 @@ TEST_CASE("evaluate: pixels are scaled as the training scaled them") {
   const std::string info = f.succeeds("info @c").out;
   CHECK(contains(info, "\npictures    the square in the middle resized to 8 x 8\n"));
   CHECK(contains(info, "\npixels      mean 0."));
-  // Darkened to a quarter, all pictures are black for this model. By their own mean and deviation they would be as before.
+  // Darkened to a quarter, all pictures are black for this model. By their own mean and deviation they would be as
+  // before.
   for (const auto& [name, grey] : {std::pair{"black", 20}, {"grey", 120}, {"white", 230}})
     write_class(f, text("dark/", name), 12, grey, 0.25);
   CHECK(accuracy(f, "c", "dark") < 0.7);

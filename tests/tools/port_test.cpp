@@ -1,4 +1,5 @@
-// Published models as ours and back: what the program computes of them is what transformers does (tests/fixtures/ports.py).
+// Published models as ours and back: what the program computes of them is what transformers does
+// (tests/fixtures/ports.py).
 #include <filesystem>
 
 #include "exchange/hub/folder.h"

@@ -16,8 +16,8 @@ struct Loss {
   int64_t right = 0, count = 0;
 };
 
-// The loss of a model of bytes on a text, window by window: window k predicts bytes k context + 1 to (k + 1) context from those before
-// them in the window.
+// The loss of a model of bytes on a text, window by window: window k predicts bytes k context + 1 to (k + 1) context
+// from those before them in the window.
 Loss naive_loss(const std::string& file, const std::string& bytes, int64_t context) {
   const NoGrad no_grad;
   const auto model = training::load_model(file);

@@ -1,5 +1,5 @@
-// Trainer against a loop that is written out here, and against itself, interrupted and continued. What the program prints of it is in
-// tests/tools.
+// Trainer against a loop that is written out here, and against itself, interrupted and continued. What the program
+// prints of it is in tests/tools.
 #include "training/run/trainer.h"
 
 #include <algorithm>
