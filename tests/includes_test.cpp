@@ -203,7 +203,8 @@ TEST_CASE("includes go one way") {
   }
 }
 
-// Newer standard libraries include less in their own headers. Precompiled headers and older libraries hide that an include is missing.
+// Newer standard libraries include less in their own headers. Precompiled headers and older libraries hide that an
+// include is missing.
 TEST_CASE("a source that calls an algorithm includes <algorithm>, or its own header does") {
   const Set algorithms = {"all_of",      "any_of",       "clamp",       "copy_if",     "count",          "count_if",
                           "find",        "find_if",      "max_element", "min_element", "minmax_element", "none_of",
@@ -300,8 +301,8 @@ TEST_CASE("one stem, one subject") {
   }
 }
 
-// The C library's and the streams' functions for numbers follow the locale: core/printed.h has those that do not. The parser of
-// the command line uses them for numbers: tools/options.h adds options for those.
+// The C library's and the streams' functions for numbers follow the locale: core/printed.h has those that do not. The
+// parser of the command line uses them for numbers: tools/options.h adds options for those.
 TEST_CASE("numbers become text and text becomes numbers in core/printed.h") {
   const char* const by_locale[] = {"strtod(",         "strtof(",        "strtold(",
                                    "strtol(",         "strtoul(",       "strtoll(",

@@ -1,4 +1,5 @@
-// isonorm info [FILE]: describes a file without reading its numbers; without FILE, how this machine computes.
+// isonorm info [FILE]: describes a file without reading its numbers; without FILE, the kernels and libraries on this
+// machine.
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -30,7 +31,7 @@ struct InfoOptions {
 
 void say(const char* what, const std::string& words) { print_line(printed("%-12s%s", what, words)); }
 
-// Options that are not the defaults, as the command line has them.
+// Prints the options that differ from the defaults, as on the command line.
 void print_model(const Metadata& description) {
   const training::ModelOptions model(description);
   training::ModelOptions given = model, defaults(model.row());
@@ -110,7 +111,7 @@ int run(const InfoOptions& o) {
     const training::OpenModelFile file = training::open_model_file(path);
     const Scope scope(path);
     state = file.state, foreign = file.foreign;
-    const bool ours = !file.description.empty();  // else an entry's name is another program's
+    const bool ours = !file.description.empty();  // else the entries are another program's
     const training::DataSpec spec = ours ? training::spec_of(*file.file) : training::DataSpec();
     say("file", text(path, ", ", io::with_commas(static_cast<int64_t>(std::filesystem::file_size(path))), " bytes"));
     if (ours) print_model(file.description);
@@ -127,7 +128,7 @@ int run(const InfoOptions& o) {
 }  // namespace
 
 Verb add_info(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("info", "Print what a file holds, or what this machine computes with");
+  CLI::App* command = app.add_subcommand("info", "Describe a file, or the CPU, kernels and BLAS of this machine");
   auto o = std::make_shared<InfoOptions>();
   command->add_option("FILE", o->file,
                       "a checkpoint, a safetensors file, or a folder of the hub; none: CPU, kernels and BLAS");

@@ -1,4 +1,4 @@
-// isonorm tokenize TOKENIZER TEXT OUT: a text as the file of token ids that train --data reads, and back.
+// isonorm tokenize TOKENIZER TEXT OUT: converts a text to a file of token ids for train --data, and back.
 #include <cstdio>
 #include <filesystem>
 
@@ -25,7 +25,7 @@ struct TokenizeOptions {
   std::optional<data::IdWidth> ids;
 };
 
-// A file that gets its name at the end, written in large pieces.
+// A file that is written in large pieces and gets its name at the end.
 class Output {
  public:
   explicit Output(const std::string& path) : file_(path) {}
@@ -99,8 +99,9 @@ Verb add_tokenize(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tokenize", "Turn a text into a file of token ids to train on, or back");
   auto o = std::make_shared<TokenizeOptions>();
   command
-      ->add_option("TOKENIZER", o->tokenizer,
-                   "byte-level BPE: tokenizer.json, vocab.json with merges.txt beside it, or a folder that has them")
+      ->add_option(
+          "TOKENIZER", o->tokenizer,
+          "byte-level BPE: tokenizer.json, vocab.json with merges.txt next to it, or a folder with these files")
       ->required()
       ->check(CLI::ExistingPath);
   command->add_option("IN", o->in, "the text; with --decode a file of token ids")->required();
@@ -112,8 +113,9 @@ Verb add_tokenize(CLI::App& app) {
              "second u16 is 0)");
   command->add_flag("--text", o->is_text, "IN is a text, whatever bytes it has");
   command->footer(
-      "Ids are u16 where the vocabulary has at most 65536, else u32, little-endian. No token is added at begin or "
-      "end.\n"
+      "Ids are u16 if the vocabulary has at most 65536 tokens, else u32, little-endian. No token is added at the "
+      "beginning "
+      "or the end.\n"
       "Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
   return {command, [o] { return run(*o); }};
 }

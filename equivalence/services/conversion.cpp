@@ -113,7 +113,7 @@ class Converter {
       return read(name);
     };
     if (folder_) {
-      // A rotation makes no bias: the class lacks those that the conversion made.
+      // A rotation adds no biases: the class lacks only biases from an earlier conversion.
       const std::vector<std::string> biases = rotates() ? said_.biases : new_biases(result);
       std::vector<streams::Placement> layouts;
       for (const Stream& s : streams_) layouts.push_back(s.conversion.layout());
@@ -179,7 +179,7 @@ class Converter {
     return names;
   }
 
-  // Stock classes have a place for an untied head, and pass over biases that they have none for.
+  // Stock classes have a parameter for an untied head, and ignore biases for which they have none.
   void say_loader(const std::vector<std::string>& biases) const {
     if ((o_.fold == "none" && identity_.empty() && recentred_.empty()) || !o_.as.empty()) return;
     ShortList names(", ", 3);
@@ -196,7 +196,7 @@ class Converter {
     return row_of(training::stored_form(options)).raw() && !row_of(options.stream().form).raw();
   }
 
-  // The Pre-LN model of the same weights.
+  // Writes the Pre-LN model with the same weights.
   bool export_raw() {
     training::ModelOptions options(file_.description);
     check_form(o_.from, name_of(options.stream().form), true, o_.in);

@@ -1,5 +1,5 @@
-// A norm's forward and backward on one row, step by step with the numbers. Plain arithmetic of its own, so that a
-// reader (and a test) can hold it against the library's ops.
+// Explains the forward and backward of a norm on one row, step by step with numbers. It uses its own plain arithmetic,
+// so that a reader or a test can compare it with the library's ops.
 #pragma once
 
 #include <string>

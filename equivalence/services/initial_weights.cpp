@@ -43,7 +43,7 @@ void check_same_model(const training::ModelOptions& file, const training::ModelO
 void unfold(training::ModelFile& file, const nn::Module& model) {
   const training::ModelOptions options(file.description);
   if (!options.transformer().folded) return;
-  const nn::SkipInit skip;  // names alone are read
+  const nn::SkipInit skip;  // only names are needed
   const TensorMap there = options.make()->state_dict();
   for (const auto& [name, tensor] : model.state_dict())
     if (!there.find(name)) file.state.add(name, name.ends_with("bias") ? zeros_like(tensor) : ones_like(tensor));
@@ -59,7 +59,7 @@ Tensor with_rows(const Tensor& x, const std::vector<int64_t>& from) {
   return cat(rows);
 }
 
-// Appends rows to the tensors with `before` rows whose counterparts in `model` have `now` rows: one row for each token.
+// Appends a row per new token to each tensor that has `before` rows while its counterpart in `model` has `now` rows.
 void add_rows(TensorMap& state, const TensorMap& model, int64_t before, int64_t now) {
   std::vector<int64_t> from(static_cast<size_t>(now), -1);
   std::iota(from.begin(), from.begin() + before, 0);
@@ -73,7 +73,7 @@ void add_rows(TensorMap& state, const TensorMap& model, int64_t before, int64_t 
   state = std::move(grown);
 }
 
-// The head's rows in the order of other class names.
+// Sorts the head's rows by other class names.
 void match_classes(TensorMap& state, const std::vector<std::string>& before, const std::vector<std::string>& now) {
   std::vector<int64_t> from;
   for (const std::string& name : now) {

@@ -1,4 +1,4 @@
-// The weights that a training begins with, from a file.
+// Initial weights of a training from a file.
 #pragma once
 
 #include <string>

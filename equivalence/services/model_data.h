@@ -24,14 +24,14 @@ void check_finite(const std::string& path, const TensorMap& weights);
 // failure is one line.
 void warn_of_averages(const SafetensorsFile& file, const std::string& path);
 
-// training::load_model() for a verb that computes with it. Throws as that and as check_finite().
+// training::load_model() for a command that computes with the model. Also throws as check_finite().
 std::unique_ptr<nn::Module> load_finite_model(const std::string& path);
 
 // The description in the JSON file at `path` (at most 1 MB), or of the model in the folder at `path`.
 std::string spec_text(const std::string& path);
 
 // The streams of a file whose parameters are in `form`, as the JSON file at `path` describes them. outline: the file's
-// tensors, whose elements mean nothing; converted: as for placement_in().
+// tensors, whose values are not used; converted: as for placement_in().
 std::vector<streams::FileStream> described_streams(const std::string& path, const TensorMap& outline, bool converted,
                                                    streams::Form form);
 
@@ -43,7 +43,8 @@ Tensor data_inputs(const Metadata& description, const std::string& path);
 // nothing if one of them is missing.
 void check_tokenizer(const std::string& given, const training::DataSpec& held, const std::string& model);
 
-// The tokenizer that the file at `path` holds as this text. Throws as Tokenizer::of_json(), naming the file.
+// The tokenizer with this tokenizer.json, which the file at `path` contains. Throws as Tokenizer::of_json(), naming the
+// file.
 tokenizers::Tokenizer held_tokenizer(const std::string& path, const std::string& json);
 
 // "logits of data differ by 5.6e-16 = 2.5 eps of f64; one ulp of every weight does 1.1e-15, allowed 1.9e-14: same",
@@ -54,7 +55,7 @@ std::string agreement_text(const std::string& where, const equivalence::Agreemen
 // differs most.
 std::string entries_text(const std::string& where, const equivalence::EntryComparison& entries);
 
-// Prints, line by line, a table of the changes that a conversion made to each tensor.
+// Prints, line by line, a table of the changes to each tensor.
 void print_changes(const equivalence::FileConversion& conversion, const std::function<void(const std::string&)>& print);
 
 }  // namespace isonorm::services

@@ -15,12 +15,12 @@ namespace isonorm::services {
 // or as several files, each with another word for the star in the last part of the path.
 enum class Written { whole, in_place, several };
 
-// A file or folder as the command line names it, and the option that names it. An empty path is no file.
+// A file or folder given by an option. An empty path means no file.
 struct NamedFile {
   std::string option, path;
-  Written written = Written::whole;      // of an output
-  std::vector<std::string> beside = {};  // further files: written in place with an output, or read with an input
-  bool binary = false;                   // of an output: a terminal does not get it
+  Written written = Written::whole;      // outputs only
+  std::vector<std::string> beside = {};  // additional files: written in place with an output, or read with an input
+  bool binary = false;                   // outputs only: refused if it is a terminal
 };
 
 // A regular file: device and inode if it exists, else its canonical path.
@@ -39,11 +39,11 @@ struct NamedFiles {
   std::vector<NamedFile> outputs, inputs;
 };
 
-// The files of --data and --test-data, whichever model reads them.
+// The files of --data and --test-data, for any model.
 NamedFile data_input(const std::string& path);
 NamedFile test_data_input(const std::string& path);
 
-// Returns true if two names lead to the same regular file, which need not exist yet. An empty name leads to no file.
+// Returns true if both names lead to the same regular file, which need not exist yet. An empty name leads to no file.
 bool one_file(const std::string& a, const std::string& b);
 // Returns true if `path` is the file, pipe or socket of standard output. (Two opens of one device, such as a terminal,
 // do no harm to each other.)
@@ -65,8 +65,8 @@ class Registry {
   void check_replacement(const std::string& path, const struct stat& made);
 
  private:
-  std::map<FileId, std::string> inputs_;   // the option
-  std::map<FileId, std::string> written_;  // since the start: the path
+  std::map<FileId, std::string> inputs_;   // option name
+  std::map<FileId, std::string> written_;  // files written since the start -> path
 };
 
 // The file of ISONORM_PROFILE; an empty path if there is none.

@@ -25,7 +25,7 @@ std::optional<uint64_t> seed_of(std::string_view basis, std::string_view kind) {
   return seed;
 }
 
-// Q [d, d].
+// The matrix Q [d, d].
 Tensor basis_rotation(const std::string& basis, int64_t d) {
   if (const auto seed = seed_of(basis, kHadamard)) return streams::hadamard_rotation(d, *seed);
   if (const auto seed = seed_of(basis, kHaar)) return streams::haar_rotation(d, *seed);
@@ -42,7 +42,7 @@ std::string basis_file(const std::string& basis) {
 void rotate(streams::Placement& layout, const TensorMap& outline, const std::string& basis) {
   equivalence::check_rotatable(layout);
   layout.form = streams::uncentred(layout.form);
-  equivalence::check_layout(outline, layout);  // before a matrix of its width is made
+  equivalence::check_layout(outline, layout);  // before a matrix of this width is allocated
   layout.rotation = basis_rotation(basis, layout.stored_width());
 }
 

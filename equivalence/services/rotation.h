@@ -1,4 +1,4 @@
-// The basis that a stream is rotated into.
+// Rotation of a stream into another basis.
 #pragma once
 
 #include <string>

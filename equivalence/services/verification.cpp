@@ -55,7 +55,7 @@ Verification by_models(const VerifyOptions& o, const Input& a, const Input& b) {
   return verify_models(a.file, b.file, more, o.device, !o.up_to.empty());
 }
 
-// Tensors that are held as bytes are compared as bytes, so their dtypes must be one.
+// Tensors that are stored as bytes are compared as bytes, so their dtypes must be equal.
 void check_dtypes(const Input& a, const Input& b) {
   const auto look = [](const Input& one, const Input& other) {
     for (const auto& [name, dtype] : one.file.foreign) {

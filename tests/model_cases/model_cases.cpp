@@ -38,7 +38,7 @@ Refused with_common(Refused refused, const ModelOptions& m) {
   const nn::Arrangement& a = m.transformer().connection;
   const bool translates = &m.row() == &training::kTranslator;
   if (translates || !(a == nn::kPreLn)) refused.insert({Promise::onnx, "no graph is known of"});
-  if (translates) refused.insert({Promise::tensor_parallel, "attends to the rows of another stack"});
+  if (translates) refused.insert({Promise::tensor_parallel, "is cross-attention, which is not supported"});
   if (a.inner_norms) refused[Promise::tensor_parallel] = "inner norms";
   if (m.flag("tied") && m.transformer().affine) refused.insert({Promise::audit, "needs raw storage"});
   if (a.bare_entry) refused[Promise::audit] = "the first branch reads the embeddings themselves";

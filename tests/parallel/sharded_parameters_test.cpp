@@ -185,7 +185,7 @@ TEST_CASE("sharded parameters: an optimizer that looks at whole tensors, and ran
                                 training::Step(model, lamb, training::cross_entropy_of,
                                                {.group = &g, .parts = &shards});
                               }),
-                    Contains("lamb looks at whole tensors, of which ranks have parts"));
+                    Contains("lamb needs whole tensors, but each rank has only parts"));
   CHECK_THROWS_WITH(run_ranks(2,
                               [](Group& g) {
                                 nn::Gpt model = model_of({});

@@ -256,8 +256,8 @@ inline std::vector<Tensor> run(const Node& n, const std::vector<Tensor>& in, int
   return {};
 }
 
-// What the model gives for its one input. Throws where that is not of the declared sizes, and where a node reads what no node
-// before it gave.
+// What the model gives for its one input. Throws where that is not of the declared sizes, and where a node reads what
+// no node before it gave.
 inline Tensor run(const Model& model, const Tensor& input) {
   std::map<std::string, Tensor> values = model.constants;
   check(model.inputs.size() == 1 && model.outputs.size() == 1, model.inputs.size(), " inputs");

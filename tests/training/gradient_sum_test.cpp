@@ -1,5 +1,5 @@
-// Gradients of ranks on their way while the backward goes on: the same bits as behind it, in an order that no rank can change, and errors
-// that come to the caller.
+// Gradients of ranks on their way while the backward goes on: the same bits as behind it, in an order that no rank can
+// change, and errors that come to the caller.
 #include "training/steps/gradient_sum.h"
 
 #include <atomic>

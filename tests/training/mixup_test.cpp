@@ -1,4 +1,5 @@
-// A training step on mixed images against the two cross-entropies written out, in parts of the batch and by several ranks.
+// A training step on mixed images against the two cross-entropies written out, in parts of the batch and by several
+// ranks.
 #include <cmath>
 
 #include "autograd/engine.h"

@@ -1,4 +1,4 @@
-// Options of a training as words, and the errors of the words. The command line and the Python package call it.
+// Options of a training given as words, and errors about them; for the command line and the Python package.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace isonorm::training {
 
-// By their names in files: "mlp_width".
+// By name as in files: "mlp_width".
 using Given = std::map<std::string, std::string>;
 
 // Sets the option to the value that `word` says. Returns the fault of the word, "\"-3\" is not a whole number from 0 to

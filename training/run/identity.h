@@ -1,4 +1,4 @@
-// Which training a checkpoint belongs to, and whether another one may continue it.
+// Identity of a training: which training a checkpoint belongs to, and whether another one may continue it.
 #pragma once
 
 #include "io/checkpoint.h"
@@ -6,16 +6,16 @@
 
 namespace isonorm::training {
 
-// The options of the model that the values of a checkpoint describe.
+// The options of the model described in a checkpoint's values.
 ModelOptions model_of(const Metadata& values);
-// Adds the values that a checkpoint of an older version lacks, as its training had them.
+// Adds values that checkpoints of older versions lack, as they were for these trainings.
 void complete(Metadata& values);
 
 // Identifies a training in its checkpoint: the options that change the result (not names of files or threads), the
 // model's options as describe() writes them, and checksums of the data and of the weights in `init`.
 Metadata identity(const TrainerOptions& options, const Source& source);
 
-// The options that a checkpoint records for a resumed training, which may change them: is_kept().
+// The options that a checkpoint records although a resumed training may change them: is_kept().
 Metadata kept(const TrainerOptions& options);
 
 // The identity of a training that continues after `step` steps from this checkpoint, which was read from `path`.

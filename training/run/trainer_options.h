@@ -19,7 +19,7 @@ namespace isonorm::training {
 struct TrainerOptions {
   TrainerOptions();  // rms_norm, 6000 steps in f32
 
-  TrainingOptions training;                         // its stream has the trained form
+  TrainingOptions training;                         // the form of its stream is the one that is trained
   nn::Precision activations = nn::Precision::full;  // dtype of activations kept for the backward
   double epochs = 0;                                // passes over the training data, in place of steps; 0: not given
   bool captured = false;                            // replays steps on a GPU (training/steps/step.h)
@@ -60,7 +60,7 @@ bool is_of_identity(std::string_view name);
 // Returns true if a resumed training keeps the option, which is not part of its identity, unless another value is
 // given.
 bool is_kept(std::string_view name);
-// False for resume_at, which only proofs have, and for ranks: MPI says how many ranks a training has.
+// False for resume_at, which only proofs have, and for ranks, whose number MPI determines.
 inline bool is_of_train(std::string_view name) { return name != "resume_at" && name != "ranks"; }
 
 // Sets the options and the DataSpec that a checkpoint records, except for the model's options. Throws if a recorded
