@@ -4,7 +4,6 @@
 #include <functional>
 #include <optional>
 
-#include "autograd/fused/add_norm.h"
 #include "autograd/ops/norm.h"
 #include "nn/module.h"
 #include "nn/residual/residual.h"

@@ -6,9 +6,8 @@
 
 #include "core/printed.h"
 #include "core/system/parallel.h"
-#include "io/data/class_names.h"
-#include "io/data/fashion_mnist.h"
 #include "io/data/image_sets.h"
+#include "io/data/published_sets.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
 #include "tools/training_start.h"

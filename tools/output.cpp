@@ -36,7 +36,7 @@ void check_access(const std::string& path, const std::string& what, int mode) {
 }
 
 // Checks that a file can be written in place. If it does not exist, checks that a file can be made in its folder. Makes
-// no file of this name: it may be a lock (io/name_lock.h), which another process could take before it is removed.
+// no file of this name: it may be a lock (io/unfinished.h), which another process could take before it is removed.
 void rehearse_in_place(const std::string& path) {
   std::error_code none;
   check_io(!fs::is_directory(path, none), path, ": is a folder");

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
@@ -11,15 +10,15 @@
 #include "core/printed.h"
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
-#include "io/data/class_names.h"
 #include "equivalence/verify/verify.h"
+#include "io/data/image_sets.h"
 #include "io/sha256.h"
 #include "nn/skip_init.h"
 #include "streams/stream.h"
 #include "training/fields.h"
 #include "training/model_file.h"
-#include "training/spec/preprocessor.h"
 #include "training/records/training_result.h"
+#include "training/spec/preprocessor.h"
 
 namespace isonorm::tools {
 

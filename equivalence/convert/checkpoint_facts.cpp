@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "streams/stream.h"

@@ -1,8 +1,7 @@
 // Batches of rows of ids, by number or one after the other, prepared ahead and on a device.
 #pragma once
 
-#include "io/data/ahead.h"
-#include "io/data/epoch.h"
+#include "io/data/prefetch.h"
 
 namespace isonorm::data {
 

@@ -87,4 +87,8 @@ class Text {
 // The batches of a text.
 using TextLoader = RowLoader<Text>;
 
+// `length` bytes of short sentences over a small vocabulary, in lower case; depends on the arguments alone. A
+// small model learns spelling and word order from it within a hundred steps. Throws where length is negative.
+std::string made_text(uint64_t seed, int64_t length);
+
 }  // namespace isonorm::data
