@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"

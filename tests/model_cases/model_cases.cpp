@@ -1,5 +1,5 @@
 // The rows. An option gets a row of its own at the end of the list of its model.
-#include "autograd/ops/copy.h"
+#include "core/tensor.h"
 #include "streams/transformer.h"
 #include "tests/model_cases/model_case.h"
 #include "tests/support/test_device.h"

@@ -1,7 +1,7 @@
 // Trainings of models: proofs, audits, ranks, and the loss at the first step.
 #include "autograd/methods.h"
 #include "distributed/parallel/tensor_parallel.h"
-#include "distributed/threads.h"
+#include "distributed/world.h"
 #include "tests/model_cases/verbs.h"
 #include "training/steps/step.h"
 

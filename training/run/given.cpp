@@ -6,7 +6,6 @@
 #include "core/system/failures.h"
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
-#include "core/system/shell_word.h"
 #include "gpu/device.h"
 #include "io/data/image_sets.h"
 #include "training/data_kind.h"

@@ -12,7 +12,7 @@
 #include "core/system/parallel.h"
 #include "core/system/warning.h"
 #include "gpu/device.h"
-#include "io/data/class_names.h"
+#include "io/data/image_sets.h"
 #include "io/replacement.h"
 #include "io/tree.h"
 #include "nn/residual/gpas.h"

@@ -13,7 +13,7 @@
 #include "distributed/parallel/sharded_parameters.h"
 #include "distributed/world.h"
 #include "io/checkpoint.h"
-#include "io/name_lock.h"
+#include "io/unfinished.h"
 #include "optim/ema.h"
 #include "optim/optimizer.h"
 #include "training/records/run_logs.h"
