@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/system/foreign_name.h"
 #include "core/system/name_pattern.h"
 
 namespace isonorm::streams {

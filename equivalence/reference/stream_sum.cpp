@@ -5,7 +5,6 @@
 #include <span>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"

@@ -1,4 +1,4 @@
-#include "core/kernels/reductions.h"
+#include "core/kernels/reduce.h"
 
 #include <bit>
 

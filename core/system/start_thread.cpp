@@ -1,4 +1,4 @@
-#include "core/system/home_process.h"
+#include "core/system/start_thread.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,7 @@
-// Internal: a scope around calls of OpenBLAS.
+// The BLAS library that this process uses, and a scope around its calls.
 #pragma once
+
+#include <string>
 
 namespace isonorm {
 
@@ -17,5 +19,15 @@ class BlasCall {
  private:
   int before_;  // number of threads that OpenMP would use in this thread
 };
+
+// Describes the BLAS library that this process uses. The machine's packages, its CPU and the environment choose it when
+// the program starts.
+struct BlasInfo {
+  std::string version;  // "OpenBLAS 0.3.21"
+  std::string core;     // OpenBLAS's name of the CPU whose kernels it chose
+  int vector_bits;      // width of these kernels' vectors; 0: the core is not known
+  std::string flavour;  // "openmp", "pthread" or "sequential"
+};
+BlasInfo blas_info();
 
 }  // namespace isonorm
