@@ -410,7 +410,8 @@ NamedFiles files_of(const ConvertOptions& o) {
   if (!described && o.fold != "all") throw UsageError("--fold needs --spec: a described model has no place for gains");
   const bool gains = o.unit_gains || !o.as.empty();
   if (gains && !folder) throw UsageError("--unit-gains and --as need IN to be a folder");
-  if (gains && (o.to != "rms_norm" || o.fold != "all"))
+  const streams::FormRow* to = streams::find_row(o.to);
+  if (gains && (!to || !to->zero_mean_writers() || o.fold != "all"))
     throw UsageError("--unit-gains and --as need --to rms_norm and --fold all: a narrower stream has no stock class");
   if (described && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
   return {{{.option = "OUT", .path = folder ? "" : o.out, .binary = true}},
