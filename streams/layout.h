@@ -1,6 +1,6 @@
 // Layout describes the residual stream of a model: the tensors that write to it, the tensors that read it and their
 // norms, and the tensors that do neither. The same description serves a module (parametrize.h) and a checkpoint of
-// another program (streams/placement.h).
+// another program (streams/plan.h).
 #pragma once
 
 #include <map>
