@@ -124,7 +124,7 @@ std::string their_name(std::string name) {
 
 }  // namespace
 
-TEST_CASE("gguf: every tensor under llama.cpp's name, and what the model is in its keys") {
+TEST_CASE("gguf: every tensor under llama.cpp's name, and the model's options in its keys") {
   const Folder f;
   struct Case {
     const char *name, *architecture;

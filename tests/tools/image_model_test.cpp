@@ -45,7 +45,7 @@ void forget(const Folder& f, const std::string& to, const Words& entries) {
 
 }  // namespace
 
-TEST_CASE("evaluate: classes of pictures are those of the model, by name") {
+TEST_CASE("evaluate: classes of pictures are matched to the model's by name") {
   const Folder f;
   write_model(f);
   CHECK(contains(f.succeeds("info @c").out, "\nclasses     black, grey, white\n"));
@@ -112,10 +112,9 @@ TEST_CASE("train --init: rows of the head go to the classes of their names, and 
   CHECK(rows("same") == old);
   // Others: rows by name, and the mean of all rows for a new one.
   write_class(f, "new/yellow", 5, 200), write_class(f, "new/white", 5, 228);
-  CHECK(contains(
-      f.succeeds(init + "--data @new --checkpoint @new_model").err,
-      "the head has the classes black, grey, white; the data have white, yellow: a class keeps its row "
-      "by name, a new one starts with the mean of all rows\n"));
+  CHECK(contains(f.succeeds(init + "--data @new --checkpoint @new_model").err,
+                 "the head has the classes black, grey, white; the data have white, yellow: a class keeps its row "
+                 "by name, a new one starts with the mean of all rows\n"));
   const std::vector<double> now = rows("new_model");
   REQUIRE(now.size() == 2 * 16);
   for (size_t i = 0; i < 16; ++i) {

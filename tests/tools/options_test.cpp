@@ -58,7 +58,7 @@ TEST_CASE("train --preset: the checkpoint says all that nn::llama_preset says, b
   CHECK(saved == published);
 }
 
-TEST_CASE("train --preset: what is given beside it is taken instead, in any order, and resumed without it") {
+TEST_CASE("train --preset: given options have precedence, in any order, and resume works without it") {
   const Folder f;
   const std::string train = "train +small -q --width 8 --mlp-width 12 --qk-norm layer_norm --qkv-bias ";
   f.succeeds(train + "--steps 2 --checkpoint @a --preset 20m --form rms_norm --eps 1e-4 --affine");

@@ -126,7 +126,7 @@ TEST_CASE(
   f.refuses("train --token-vocab 20", 2, "--token-vocab belongs to --model gpt with --data");
 }
 
-TEST_CASE("port: what has no counterpart is refused in a line that names it") {
+TEST_CASE("port: a value without a counterpart is refused in a line that names it") {
   const Folder f;
   struct Case {
     const char *name, *key;

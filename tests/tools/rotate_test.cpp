@@ -58,7 +58,7 @@ TEST_CASE("rotate: a converted folder of each family, by Haar and by Hadamard; v
   CHECK(count >= 26);
 }
 
-TEST_CASE("rotate: a rotation of a rotation; a wrong entry of the file; what a folder must be") {
+TEST_CASE("rotate: a rotation of a rotation; a wrong entry of the file; requirements for a folder") {
   const Folder f;
   f.succeeds("convert " + kFamilies + "gpt2 @rms --to rms_norm -q");
   f.succeeds("rotate @rms @one --basis haar:1 -q");
