@@ -6,10 +6,9 @@
 
 #include "core/printed.h"
 #include "core/system/parallel.h"
-#include "io/data/class_names.h"
-#include "io/data/fashion_mnist.h"
 #include "io/data/image_sets.h"
 #include "equivalence/services/model_data.h"
+#include "io/data/published_sets.h"
 #include "tools/output.h"
 #include "tools/train_options.h"
 #include "tools/verb.h"

@@ -8,19 +8,19 @@
 #include "core/kernels/isa_choice.h"
 #include "core/kernels/matmul.h"
 #include "core/printed.h"
-#include "core/system/blas_info.h"
+#include "core/system/blas.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
-#include "io/data/class_names.h"
 #include "exchange/hub/folder.h"
+#include "io/data/image_sets.h"
 #include "tools/output.h"
 #include "tools/train_options.h"
 #include "io/tree.h"
 #include "tools/verb.h"
 #include "training/fields.h"
 #include "training/model_file.h"
-#include "training/spec/preprocessor.h"
 #include "training/records/manifest.h"
+#include "training/spec/preprocessor.h"
 
 namespace isonorm::tools {
 namespace {

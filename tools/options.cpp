@@ -6,7 +6,6 @@
 #include "core/error.h"
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
-#include "core/system/shell_word.h"
 #include "gpu/device.h"
 #include "training/fields.h"
 #include "training/options/rows.h"

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/system/foreign_text.h"
-#include "core/system/moving_rate.h"
+#include "core/system/stopwatch.h"
 #include "core/system/terminal.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/text/grid_text.h"

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "core/system/mapped_file.h"
+#include "core/system/file.h"
 #include "core/system/terminal.h"
 #include "io/data/text.h"
 #include "io/replacement.h"

@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "distributed/world.h"
 #include "equivalence/services/initial_weights.h"
-#include "io/name_lock.h"
+#include "io/unfinished.h"
 #include "tools/config.h"
 #include "tools/help.h"
 #include "tools/interrupt.h"

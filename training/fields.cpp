@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "distributed/threads.h"
+#include "distributed/world.h"
 #include "gpu/device.h"
 #include "nn/residual/all.h"
 #include "training/from_outside.h"

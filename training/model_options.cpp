@@ -67,7 +67,7 @@ ModelOptions::ModelOptions(const Metadata& description, ModelList models)
   }
   if (known == description.size()) return;
   for (const auto& [key, value] : description)
-    check(key == kModelKind || (key == kRemovedOption.first && value == kRemovedOption.second) ||
+    check(key == kModelKind || is_removed(key, value) ||
               (key.starts_with(kOptionPrefix) && has(key.substr(kOptionPrefix.size()))),
           "model file: entry ", Shown{key}, " is no option of a ", row_->name);
 }

@@ -4,10 +4,8 @@
 
 #include "autograd/ops/random.h"
 #include "core/system/foreign_text.h"
-#include "io/data/class_names.h"
 #include "io/data/image_sets.h"
 #include "io/data/loader.h"
-#include "io/data/made_text.h"
 #include "io/data/pairs.h"
 #include "io/data/row_loader.h"
 #include "io/data/text.h"

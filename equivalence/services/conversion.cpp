@@ -6,20 +6,20 @@
 
 #include "autograd/ops/create.h"
 #include "core/printed.h"
+#include "core/system/failures.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/reference/reference.h"
 #include "equivalence/reference/stream_sum.h"
-#include "equivalence/verify/file_conversion.h"
+#include "equivalence/services/file_conversion.h"
+#include "equivalence/services/model_data.h"
+#include "equivalence/services/named_files.h"
+#include "equivalence/services/rotation.h"
 #include "exchange/hub/folder.h"
 #include "exchange/hub/llama.h"
 #include "io/json_text.h"
 #include "streams/stream.h"
-#include "core/system/failures.h"
-#include "equivalence/services/model_data.h"
-#include "equivalence/services/named_files.h"
-#include "equivalence/services/rotation.h"
 
 namespace isonorm::services {
 namespace {
@@ -27,7 +27,7 @@ namespace {
 using namespace equivalence;
 using streams::Form;
 
-// Throws if the user named another form than the one in the file.
+// Throws if the file has another form than the user named.
 void check_form(const std::string& asked, const std::string& form, bool raw, const std::string& file) {
   if (asked.empty() || asked == form || (raw && row_of(streams::form_named(asked)).raw())) return;
   check(false, file, ": its form is ", form, raw ? " with raw weights" : "", ", not ", asked);
@@ -82,12 +82,12 @@ class Converter {
 
  private:
   struct Stream {
-    std::string name, of;  // "image", "image: "; both empty if the file has one stream
+    std::string name, of;  // "image", "image: " if the file has several streams
     LazyState state;
     FileConversion conversion;
   };
 
-  // The result of all streams together.
+  // The tensors of all streams.
   LazyState result() const {
     LazyState all;
     std::map<std::string, size_t> stream_of;
@@ -144,8 +144,8 @@ class Converter {
     o_.print(text(o_.out, ": ", form_, ", ", content.entries.size(), " tensors, ", verdict));
   }
 
-  // Adds gains of one and biases of zero for norms whose gain and bias were folded into readers, if they had them. For
-  // a LLaMA every norm gets a gain.
+  // Adds ones for the gains and zeros for the biases that were multiplied into readers. In a LLaMA every norm has a
+  // gain.
   LazyState with_unit_gains(LazyState result) const {
     struct Unit {
       double value;
@@ -189,7 +189,7 @@ class Converter {
     o_.print(text(o_.out, "/isonorm_torch.py: load(FOLDER) gives that class, with what it lacks."));
   }
 
-  // True if the file has raw weights, which are the Pre-LN model's, of a model that runs in another form.
+  // Returns true if the file holds the raw weights of a Pre-LN model that runs in another form.
   bool exports() const {
     if (file_.description.empty() || !row_of(to()).raw()) return false;
     const training::ModelOptions options(file_.description);
@@ -264,7 +264,8 @@ class Converter {
     streams_.push_back({name, name.empty() ? "" : name + ": ", state, FileConversion(state, layout, to(), format_)});
   }
 
-  // Returns true if the source, interpreted by the description, gives what its program computed.
+  // Returns true if the source, read by its description, computes the numbers that the program recorded in the
+  // reference.
   bool held_to_reference() {
     const TensorMap reference = load_reference(o_.reference);
     const Scope scope(o_.reference);
@@ -273,7 +274,7 @@ class Converter {
     return true;
   }
 
-  // The reference tensors of one stream; a stream with a name has tensors "image/NAME".
+  // The reference's tensors of one stream. A stream with a name has them as "image/NAME".
   TensorMap rows_of(const std::string& stream, const TensorMap& reference) const {
     if (stream.empty()) return reference;
     TensorMap own;
@@ -319,7 +320,8 @@ class Converter {
     if (exactly) exact_ = exact_ && same;
   }
 
-  // Judges the conversion in f64, then the rounded result: every entry, readers of random rows, logits.
+  // Judges the conversion in f64, then the rounded result: every entry, the readers' outputs on random rows, the
+  // logits.
   void judge(const Stream& s) {
     const FileConversion& c = s.conversion;
     judge(c, s.of + "in f64, ", c.exact(), c.result_in_f64(), true);
@@ -345,19 +347,19 @@ class Converter {
 
   const ConvertOptions& o_;
   training::OpenModelFile file_;
-  std::optional<hub::Folder> folder_;   // IN, if it is a folder of the hub
-  json config_;                         // of the folder to write
-  hub::SaidOfConversion said_;          // an earlier conversion of that folder
-  std::string form_, said_form_;        // form of the result; form after an earlier conversion
-  std::optional<NumberFormat> format_;  // --dtype
+  std::optional<hub::Folder> folder_;   // of the hub, if IN is one
+  json config_;                         // config.json of the folder that is written
+  hub::SaidOfConversion said_;          // by config.json of IN
+  std::string form_, said_form_;        // form of the result; form that IN says it has
+  std::optional<NumberFormat> format_;  // of --dtype
   std::vector<Stream> streams_;
-  // From the description: norms between a table and the stream, which are removed; modules at which rows with a mean
-  // enter a stream.
+  // With a description: norms after tables, which the conversion removes; modules through which rows with a mean enter
+  // a stream.
   std::vector<std::string> identity_, recentred_;
-  std::optional<ModelPlan> plan_;  // if the file describes its model
+  std::optional<ModelPlan> plan_;  // if the file says what model it holds
   Metadata metadata_;
   std::vector<std::string> figures_;
-  std::string unchecked_;  // the part of the description that the reference does not test
+  std::string unchecked_;  // the part of the description that the reference does not check
   bool same_ = true, exact_ = true;
 };
 

@@ -24,9 +24,9 @@ struct ConvertOptions {
 // The files that the conversion writes and reads. Throws UsageError if the options do not fit each other or the files.
 NamedFiles files_of(const ConvertOptions& options);
 
-// Converts or rotates a model, verifies and writes it, and prints its findings. Returns false, and writes nothing, if
-// the result is not verified. Call files_of() and check_files() first. Throws Interrupted if stop() returns true,
-// UsageError, and the errors of the functions that it calls.
+// Converts or rotates a model, checks and writes it, and prints its findings. Returns false, and writes nothing, if the
+// result is not verified. Call files_of() and check_files() first. Throws Interrupted if it was to stop, UsageError,
+// and the errors of the functions that it calls.
 bool convert(const ConvertOptions& options);
 
 }  // namespace isonorm::services

@@ -83,7 +83,7 @@ class Steps {
   std::string text_;
 };
 
-// Appends the Jacobian, entry (i, j) = d y_i / d x_j, if it fits on a screen.
+// The Jacobian: entry (i, j) is d y_i / d x_j. Nothing if it does not fit on a screen.
 void append_jacobian(Steps& steps, size_t n, const std::string& formula,
                      const std::function<double(size_t, size_t)>& entry) {
   if (n > kShown) return;

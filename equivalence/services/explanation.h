@@ -12,9 +12,9 @@ struct Explanation {
   std::string text;
 };
 
-// Applies the named norm, without gain and bias, to the row x, and computes the gradient of <dy, y> with respect to x
-// (docs/normalization.md, "The norms"). For crms_norm and crms_isometric, x is a stored row, one entry shorter than the
-// full row. x must not be empty; dy has the same length. Throws if there is no norm with this name.
+// The norm with this name, without gain and bias, of the row x [n], and the gradient of <dy, y> with respect to x
+// (docs/normalization.md, "The norms"). crms_norm and crms_isometric take the stored row, which is one entry shorter
+// than the full row. Throws if there is no such norm, if x is empty, or if dy has another length.
 Explanation explain(const std::string& norm, const std::vector<double>& x, const std::vector<double>& dy, double eps);
 
 }  // namespace isonorm::services

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
@@ -20,12 +19,12 @@ using namespace equivalence;
 
 namespace {
 
-// Options in which the model of --init may differ from the training's, besides options of training alone: coordinates,
-// and whether gains are folded into readers.
+// Options in which the file and the model may differ, in addition tos options of training alone: coordinates,
+// and whether the readers have the gains already.
 constexpr std::string_view kFreeOfInit[] = {"model.form", "model.storage", "model.centre_readers", "model.folded",
                                             "model.layer_scale"};
 
-// Throws if the models' options differ in more than coordinates.
+// Throws if two models differ in an option that does not only choose coordinates.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
   const streams::FormRow &theirs = row_of(file.stream().form), &ours = row_of(asked.stream().form);
   check(file.stream().form == asked.stream().form || (theirs.layer_norm_model() && ours.layer_norm_model()),
@@ -39,7 +38,7 @@ void check_same_model(const training::ModelOptions& file, const training::ModelO
   }
 }
 
-// Adds gains of one and biases of zero to the file's weights if a conversion folded them into readers.
+// Adds ones and zeros for gains and biases of `model` that a conversion has multiplied into their readers.
 void unfold(training::ModelFile& file, const nn::Module& model) {
   const training::ModelOptions options(file.description);
   if (!options.transformer().folded) return;
@@ -49,9 +48,9 @@ void unfold(training::ModelFile& file, const nn::Module& model) {
     if (!there.find(name)) file.state.add(name, name.ends_with("bias") ? zeros_like(tensor) : ones_like(tensor));
 }
 
-// Replaces the rows of a tensor that has one per token or class: the new row i is row from[i]. If from[i] is -1, it is
-// the mean of all rows, so that an untrained token gets less than its share of probability (Hewitt, Initializing New
-// Word Embeddings for Pretrained Language Models, 2021).
+// The rows of a tensor that has one for each token or class: row i becomes row from[i]. If that is -1, it becomes the
+// mean of all rows: a model that knows nothing of a token gives it less than its share of probability (Hewitt,
+// Initializing New Word Embeddings for Pretrained Language Models, 2021).
 Tensor with_rows(const Tensor& x, const std::vector<int64_t>& from) {
   const Tensor average = mean(x, {0}, true);
   std::vector<Tensor> rows;

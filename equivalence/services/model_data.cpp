@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/printed.h"
+#include "core/system/failures.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "core/system/warning.h"
@@ -13,11 +14,10 @@
 #include "exchange/hub/family.h"
 #include "io/checkpoint.h"
 #include "streams/stream.h"
-#include "core/system/failures.h"
 #include "training/run/given.h"
 #include "training/source.h"
-#include "training/text_data.h"
 #include "training/steps/loop.h"
+#include "training/text_data.h"
 
 namespace isonorm::services {
 

@@ -46,8 +46,8 @@ std::vector<std::string> names_of_output(const NamedFile& output) {
   return names;
 }
 
-// Returns true if `output` may create or remove the file `name` because it matches a pattern: <path>.tmp.<16 digits>,
-// or for several files any word in the place of the star.
+// Returns true if `output` may make or remove the file `name` because it matches a pattern: <path>.tmp.<16 digits>, or
+// for several files any word in place of the star.
 bool matches(const NamedFile& output, const std::string& name) {
   if (output.written == Written::in_place) return false;
   const fs::path file = io::followed(name);

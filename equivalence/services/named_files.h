@@ -1,5 +1,5 @@
-// The files that a command reads and writes, identified by device and inode. No output may be an input or another
-// output. Problems with an output appear before minutes of work, not after.
+// The files that a command reads and writes, known by device and inode. No output is an input or another output.
+// Trouble with an output shows before minutes of work, not after.
 #pragma once
 
 #include <sys/stat.h>
@@ -11,8 +11,8 @@
 
 namespace isonorm::services {
 
-// How an output is written: as a whole, replacing an existing file (io/replacement.h); in place, line by line; or as
-// several files, whose names have another word for the star in the last part of the path.
+// How an output is written: as a whole, replacing the file that was there (io/replacement.h); in place, line by line;
+// or as several files, each with another word for the star in the last part of the path.
 enum class Written { whole, in_place, several };
 
 // A file or folder given by an option. An empty path means no file.
@@ -31,7 +31,8 @@ struct FileId {
 
   auto operator<=>(const FileId&) const = default;
 };
-// The file at a path. None for an empty path, a folder, a device or a pipe; any number of outputs may share these.
+// The file that a path leads to. None for an empty path, a folder, a device and a pipe, which any number of outputs may
+// share.
 std::optional<FileId> file_id(const std::string& path);
 
 struct NamedFiles {
@@ -45,21 +46,22 @@ NamedFile test_data_input(const std::string& path);
 // Returns true if both names lead to the same regular file, which need not exist yet. An empty name leads to no file.
 bool one_file(const std::string& a, const std::string& b);
 // Returns true if `path` is the file, pipe or socket of standard output. (Two opens of one device, such as a terminal,
-// do not disturb each other.)
+// do no harm to each other.)
 bool is_standard_output(const std::string& path);
 // Throws Error (io) if the file or folder does not allow this access (W_OK, X_OK).
 void check_access(const std::string& path, const std::string& file, int mode);
 
-// The files of one command. An input folder stands for the files that hub::open_folder() and Tokenizer read in it. A
-// file that a command continues from and then replaces counts only as an output: --checkpoint, --best and --log of
+// The files of one command. An input that is a folder stands for the files that hub::open_folder() and Tokenizer read
+// in it. A file that a command continues from and then replaces is only an output: --checkpoint, --best and --log of
 // train.
 class Registry {
  public:
-  // Throws UsageError if an output is an input or another output. Outputs include their additional files, and their
-  // temporary names while they are written.
+  // Throws UsageError if an output is an input or another output. An output here includes its further files, and its
+  // names while it is written.
   Registry(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
 
-  // The same check during the work, before the new file `made` replaces the file at `path`. Throws Error (io).
+  // The same check while the command runs, before the file at `path` is replaced by the new file `made`. Throws Error
+  // (io).
   void check_replacement(const std::string& path, const struct stat& made);
 
  private:
@@ -70,10 +72,10 @@ class Registry {
 // The file of ISONORM_PROFILE; an empty path if there is none.
 NamedFile profile_output();
 
-// Checks all files of a command before any work; the file of ISONORM_PROFILE is an additional output. Throws UsageError
-// if an output is an input, another output, or the regular file of standard output or standard error; if a terminal
-// would get a binary file; or if a path is "-". Throws Error (io) if an output could not be written now. If it throws,
-// recording for ISONORM_PROFILE stops: its file may be an input.
+// Checks all files that a command reads and writes, before any work; the file of ISONORM_PROFILE is one more output.
+// Throws UsageError if an output is an input, another output, a regular file that standard output or error goes to, or
+// a binary file for a terminal, or if a path is "-"; Error (io) if an output could not be written now. If it throws,
+// nothing is recorded for ISONORM_PROFILE any more: its file may be an input.
 Registry check_files(const NamedFiles& files);
 
 }  // namespace isonorm::services

@@ -11,8 +11,8 @@ namespace isonorm::services {
 // Limits for the number of controls of a proof.
 inline constexpr training::Limits kControls = training::from(1);
 
-// Returns true if a proof has this option of a training. (--forms sets the forms of a proof, and a proof has a single
-// dtype.)
+// Returns true if a proof has the option of a training. --forms names the forms of a proof, and a proof has one dtype
+// throughout.
 bool is_of_proofs(std::string_view name);
 // Throws UsageError if the options of a proof contradict each other.
 void check_proof(const equivalence::ProofOptions& o);

@@ -4,10 +4,10 @@
 #include <string_view>
 
 #include "core/printed.h"
+#include "core/system/failures.h"
 #include "core/system/foreign_text.h"
 #include "equivalence/convert/convertible.h"
 #include "streams/rotation.h"
-#include "core/system/failures.h"
 
 namespace isonorm::services {
 namespace {
@@ -16,7 +16,7 @@ using streams::Form;
 
 constexpr std::string_view kHadamard = "hadamard:", kHaar = "haar:";
 
-// The seed of a basis of this kind; none if the basis is of another kind.
+// The seed in "KIND:SEED"; none if the basis is of another kind.
 std::optional<uint64_t> seed_of(std::string_view basis, std::string_view kind) {
   if (!basis.starts_with(kind)) return {};
   uint64_t seed = 0;
@@ -38,7 +38,7 @@ std::string basis_file(const std::string& basis) {
   return seed_of(basis, kHadamard) || seed_of(basis, kHaar) ? "" : basis;
 }
 
-// Only a model whose norms depend on nothing but the length of a row can be rotated.
+// A model can be rotated if its norms divide a row by its length, whatever its mean.
 void rotate(streams::Placement& layout, const TensorMap& outline, const std::string& basis) {
   equivalence::check_rotatable(layout);
   layout.form = streams::uncentred(layout.form);

@@ -8,11 +8,11 @@
 
 namespace isonorm::services {
 
-// The file named by --basis; empty if --basis names a kind of basis.
+// The file that --basis names; empty if it names a kind of basis and a seed.
 std::string basis_file(const std::string& basis);
-// Rotates the stream of a layout by the basis "hadamard:SEED", "haar:SEED" or a file (streams/rotation.h). Zero-mean rows
-// have a mean then, so the form becomes uncentred(). Throws as check_rotatable() and check_layout(), and UsageError if
-// SEED is not a number.
+// Rotates the stream of a layout: by the basis "hadamard:SEED", "haar:SEED" or a file (streams/rotation.h). Rows that
+// were zero-mean have a mean then, so the form becomes uncentred(). Throws as check_rotatable() and check_layout(), and
+// UsageError if SEED is no number.
 void rotate(streams::Placement& layout, const TensorMap& outline, const std::string& basis);
 
 }  // namespace isonorm::services

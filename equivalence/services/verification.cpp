@@ -4,14 +4,14 @@
 #include <filesystem>
 #include <optional>
 
+#include "core/system/failures.h"
 #include "core/system/terminal.h"
 #include "equivalence/convert/convertible.h"
+#include "equivalence/services/model_data.h"
+#include "equivalence/services/named_files.h"
 #include "exchange/hub/family.h"
 #include "io/json_text.h"
 #include "streams/stream.h"
-#include "core/system/failures.h"
-#include "equivalence/services/model_data.h"
-#include "equivalence/services/named_files.h"
 
 namespace isonorm::services {
 namespace {
@@ -24,7 +24,7 @@ struct Input {
   std::string path;
   training::OpenModelFile file = {};
   std::optional<hub::Folder> folder = {};
-  Form form = Form::layer_norm;  // of the stream, if the file does not describe its model
+  Form form = Form::layer_norm;  // of its stream, if the file does not describe its model
 
   explicit Input(const std::string& p) : path(p) {
     if (!std::filesystem::is_directory(path)) {
@@ -67,7 +67,7 @@ void check_dtypes(const Input& a, const Input& b) {
   look(a, b), look(b, a);
 }
 
-// Throws if a converted input's metadata about recentring and norms contradict its description.
+// Throws if the file says of its program's duties (recentring, norms) something else than its streams require.
 void check_said(const Input& of, const std::vector<streams::FileStream>& streams) {
   std::vector<std::string> recentred;
   size_t norms = 0;
@@ -93,8 +93,8 @@ void check_said(const Input& of, const std::vector<streams::FileStream>& streams
         "config.json says of other norms than the family has that they were converted");
 }
 
-// The streams of an input, described by --spec or by its folder's family. A file compared with a folder has the
-// folder's description.
+// The streams by --spec, else by the family of the folder. A file that is compared with a folder has the folder's
+// streams.
 std::vector<streams::FileStream> streams_of(const VerifyOptions& o, const Input& of, const Input& other) {
   const std::string& spec = !o.spec.empty() ? o.spec : of.folder ? of.path : other.path;
   const bool converted = of.folder ? !hub::converted(of.folder->config).form.empty()
@@ -105,7 +105,7 @@ std::vector<streams::FileStream> streams_of(const VerifyOptions& o, const Input&
   return streams;
 }
 
-// The verification of each stream, by name.
+// The findings for each stream, with its name.
 std::vector<std::pair<std::string, Verification>> by_layouts(const VerifyOptions& o, const Input& a, const Input& b) {
   const auto of_a = streams_of(o, a, b), of_b = streams_of(o, b, a);
   check(std::ranges::equal(of_a, of_b, {}, &streams::FileStream::name, &streams::FileStream::name), "verify: ", a.path,

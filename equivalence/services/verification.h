@@ -1,4 +1,4 @@
-// Verifies that two files are the same function: the findings of isonorm verify, and their text.
+// Do two files compute the same function? The findings of isonorm verify, and their sentences.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,13 @@ struct VerifyOptions {
   std::string a, b, spec, data, up_to;
   Device device = kCpu;
   bool quiet = false;
-  std::function<bool()> stop = {};  // called before each tensor is read
+  std::function<bool()> stop = {};  // called before each tensor is read; returns true to stop
 };
 
 struct Verified {
-  // By the name of the stream; "" if the file has one stream.
+  // The findings for each stream, with its name. The stream of a file with one stream has an empty name.
   std::vector<std::pair<std::string, equivalence::Verification>> streams;
-  std::string remark = {};  // if the files are the same: what the verdict relies on
+  std::string remark = {};  // for files that are equivalent: on what this verdict rests
 
   bool same() const;
   std::vector<std::string> lines(bool quiet) const;
@@ -31,8 +31,8 @@ struct Verified {
 // The files that a verification reads.
 NamedFiles files_of(const VerifyOptions& options);
 
-// Call files_of() and check_files() first. Throws UsageError if the options do not fit the files, Interrupted if stop()
-// returns true, and the errors of the functions that it calls.
+// Call files_of() and check_files() first. Throws UsageError if the options do not fit the files, Interrupted if it was
+// to stop, and the errors of the functions that it calls.
 Verified verify(const VerifyOptions& options);
 
 }  // namespace isonorm::services

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "autograd/ops/create.h"
-#include "autograd/ops/copy.h"
 #include "io/data/loader.h"
 #include "tests/support/catch.h"
 

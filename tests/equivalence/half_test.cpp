@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "equivalence/verify/file_conversion.h"
+#include "equivalence/services/file_conversion.h"
 #include "io/half.h"
 #include "tests/equivalence/gpt2.h"
 #include "tests/equivalence/model_files.h"
@@ -89,9 +89,8 @@ TEST_CASE("F16: from F16 and from f32, to F16 and to f32, a conversion is one ro
 TEST_CASE("F16: a number beyond it is refused with the tensor, the number and the largest one") {
   const LazyState file = with(model(false), "wpe.weight", [](float) { return 90000.f; });
   const streams::Placement layout = gpt2_layout(file.outline, kWidth);
-  CHECK_THROWS_WITH(
-      FileConversion(file, layout, Form::rms_norm, kF16).check([] { return true; }),
-      Contains("'wpe.weight' holds ") && Contains("which does not fit f16: its largest number is 65504"));
+  CHECK_THROWS_WITH(FileConversion(file, layout, Form::rms_norm, kF16).check([] { return true; }),
+                    Contains("'wpe.weight' holds ") && Contains("which does not fit f16: its largest number is 65504"));
 }
 
 TEST_CASE("F16: two files of one form, one rounded from the other, and numbers that no stream touches") {

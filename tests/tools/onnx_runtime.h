@@ -10,14 +10,13 @@
 #include <string_view>
 #include <vector>
 
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
+#include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "autograd/ops/softmax.h"
 #include "core/error.h"
 #include "core/memory/bytes.h"
 #include "tests/support/temp_folder.h"

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "io/name_lock.h"
+#include "io/unfinished.h"
 #include "tests/tools/small_run.h"
 
 using namespace isonorm;

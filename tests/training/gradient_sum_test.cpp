@@ -14,8 +14,8 @@
 #include "autograd/ops/reduce.h"
 #include "core/memory/bytes.h"
 #include "core/system/stopwatch.h"
-#include "distributed/threads.h"
 #include "distributed/transport.h"
+#include "distributed/world.h"
 #include "tests/support/catch.h"
 #include "tests/support/child.h"
 

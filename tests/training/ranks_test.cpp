@@ -4,15 +4,13 @@
 #include <cmath>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/arrange.h"
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
 #include "core/memory/bytes.h"
-#include "distributed/threads.h"
+#include "distributed/world.h"
 #include "nn/group_norm.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"

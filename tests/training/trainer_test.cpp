@@ -8,7 +8,7 @@
 #include "core/random.h"
 #include "core/system/failures.h"
 #include "equivalence/services/initial_weights.h"
-#include "io/data/made_text.h"
+#include "io/data/text.h"
 #include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/temp_folder.h"

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include "core/system/failures.h"
 #include "core/printed.h"
+#include "core/system/failures.h"
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
-#include "core/system/shell_word.h"
 #include "gpu/device.h"
 #include "io/data/image_sets.h"
 #include "training/data_kind.h"
@@ -23,7 +22,7 @@ const ModelRow& model_named(const std::string& name) {
   return **at;
 }
 
-// Checks of options that depend on each other.
+// Checks the options that depend on each other.
 void check_together(const TrainingOptions& o, const Given& given) {
   const Input input = o.model.row().input;
   if (given.contains("task") && (input != Input::pairs || !o.data.empty()))

@@ -15,8 +15,8 @@ namespace isonorm::training {
 // By name as in files: "mlp_width".
 using Given = std::map<std::string, std::string>;
 
-// Sets the option to the value of `word`. Returns an error, "\"-3\" is not a whole number from 0 to 100", or an empty
-// text.
+// Sets the option to the value that `word` says. Returns the fault of the word, "\"-3\" is not a whole number from 0 to
+// 100", or nothing.
 std::string set_option(const Option& option, const std::string& word);
 // Sets the `options` that were given, and removes them from `given`. Throws UsageError, which says what was expected.
 void set_given(const std::vector<Option>& options, Given& given);

@@ -90,7 +90,7 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   for (const auto& [key, value] : asked) hold(key, key);
   for (const auto& [key, value] : checkpoint.values)
     check(asked.contains(key) || is_kept(key) || key == "step" || key == "init" || key == kEarlier || key == kTests ||
-              is_spec_entry(key),
+              is_spec_entry(key) || is_removed(key, value),
           path, ": it was trained with ", Shown{key}, ", which this program does not know");
   for (const char* kept : {"init", kEarlier})
     if (const auto at = checkpoint.values.find(kept); at != checkpoint.values.end()) asked.insert(*at);

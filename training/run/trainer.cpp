@@ -12,7 +12,7 @@
 #include "core/system/parallel.h"
 #include "core/system/warning.h"
 #include "gpu/device.h"
-#include "io/data/class_names.h"
+#include "io/data/image_sets.h"
 #include "io/replacement.h"
 #include "io/tree.h"
 #include "nn/residual/gpas.h"
@@ -60,7 +60,8 @@ void check_agreement(const TensorMap& optimizer, int step) {
 // The number of steps for this number of passes over the training data.
 int steps_of_epochs(double epochs, const Source& source) {
   const double all = epochs * static_cast<double>(source.train_count());
-  // There are three roundings, including the decimal number's: 1.1 epochs of 100 images in batches of 10 are 11 steps.
+  // Three roundings, one of them when the decimal number was read: 1.1 epochs of 100 images in batches of 10 are 11
+  // steps.
   const double steps = std::ceil(all / static_cast<double>(source.batch_count()) * (1 - 0x1p-51));
   check(steps <= INT_MAX, "--epochs ", epochs, ": these are ", steps, " steps, expected at most ", INT_MAX);
   return static_cast<int>(steps);
@@ -85,7 +86,8 @@ bool cuts_warmup(const NewestCheckpoint& newest) {
   return integer_at(newest.checkpoint.values, "warmup") > integer_at(newest.checkpoint.values, "steps");
 }
 
-// The random numbers of a step (dropout) depend on its number, so that a resumed training draws the same ones.
+// The random numbers of a step (dropout) follow from its number, so that a training that was interrupted draws the same
+// ones.
 void seed_step(uint64_t seed, int64_t step) { default_generator() = {seed, static_cast<uint64_t>(step + 1) << 40}; }
 
 // Checks the options and applies their process-wide settings. Only the first rank prints and writes.
@@ -369,8 +371,8 @@ void Trainer::record(const TrainingStep& s) {
   write_logs([&](RunLog& log) { log.step(s); });
 }
 
-// Tests the model, or the average of its weights if there is one. Returns false, without an evaluation, if it was
-// stopped.
+// Tests the model, with the averaged weights if there are some. Returns false, without an evaluation, if it was to
+// stop.
 bool Trainer::test() {
   nn::Module* models[] = {model_.get()};
   if (average_) average_->apply();

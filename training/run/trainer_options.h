@@ -1,4 +1,5 @@
-// TrainerOptions: a whole training with its model, data, optimizer and output files.
+// Options of a whole training, from its first step to its last: model, data and optimizer, and the files that it
+// leaves.
 #pragma once
 
 #include <functional>
@@ -53,17 +54,17 @@ OptionList given_of(const TrainerOptions& options);
 // All options of a training, and its data.
 Manifest manifest_of(const TrainerOptions& options, const Source& source);
 
-// Returns true if another value of the option makes a different training. File names, threads, devices and the save
-// interval do not.
+// Returns true if another value of the option makes another training. File names, threads, devices and how often to
+// save do not.
 bool is_of_identity(std::string_view name);
-// Returns true if a resumed training keeps the option's value unless another one is given, although it is not part of
-// its identity.
+// Returns true if a resumed training keeps the option, which is not part of its identity, unless another value is
+// given.
 bool is_kept(std::string_view name);
 // False for resume_at, which only proofs have, and for ranks, whose number MPI determines.
 inline bool is_of_train(std::string_view name) { return name != "resume_at" && name != "ranks"; }
 
-// Sets the options and the DataSpec that a checkpoint records, except for the model's options. Throws, naming the
-// value, if the option cannot have a recorded value.
+// Sets the options and the DataSpec that a checkpoint records, except for the model's options. Throws if a recorded
+// value is not one that the option can have, and names the value.
 void set_as_trained(TrainerOptions& options, const Metadata& values);
 
 // Throws UsageError if options contradict each other.
