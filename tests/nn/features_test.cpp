@@ -50,11 +50,11 @@ TEST_CASE("options that do not fit are refused in one line") {
   const auto build = [](TransformerOptions t) { Gpt({.vocab = 5, .context = 4, .transformer = t}); };
   CHECK_THROWS_WITH(build({.width = 10, .heads = 4}), Contains("width 10") && Contains("4 heads"));
   CHECK_THROWS_WITH(build({.width = 9, .heads = 3, .positions = Positions::rotary}),
-                    Contains("head_width 3 has 3 to turn"));
+                    Contains("head_width 3 gives 3 entries to rotate"));
   CHECK_THROWS_WITH(build({.width = 8, .positions = Positions::rotary, .rotary_base = 0}), Contains("rotary base 0"));
-  CHECK_THROWS_WITH(build({.width = 8, .shared_norm = true}), Contains("shared by branches that are not parallel"));
+  CHECK_THROWS_WITH(build({.width = 8, .shared_norm = true}), Contains("a shared norm needs parallel branches"));
   CHECK_THROWS_WITH(Vit({.transformer = {.positions = Positions::alibi}}),
-                    Contains("ALiBi is for attention that is causal"));
+                    Contains("ALiBi needs causal attention"));
   CHECK_THROWS_WITH(build({.width = 8, .mlp_width = -2}), Contains("mlp_width -2"));
   CHECK_THROWS_WITH(build({.width = 8, .branch = {.dropout = 1}}), Contains("dropout 1"));
   CHECK_THROWS_WITH(build({.width = 8, .branch = {.stochastic_depth = 1.5}}), Contains("stochastic depth"));

@@ -60,7 +60,7 @@ TEST_CASE("cli: usage errors exit with 2 and name the fault") {
       {"prove --positions alibi", "--positions alibi: a "},
       {"train --model gpt --data README.md --positions alibi --precision bf16",
        "ALiBi's scores are too coarse in bf16"},
-      {"prove --positions rotary --heads 3 --head-width 5", "width 5 has 5 to turn"},
+      {"prove --positions rotary --heads 3 --head-width 5", "width 5 gives 5 entries to rotate"},
       {"prove --tied", "--tied belongs to --model gpt"},
       {"prove --qk-norm crms_norm", "none|layer_norm|rms_norm"},
       {"prove --shared-norm", "--shared-norm belongs to --parallel"},

@@ -42,9 +42,9 @@ TEST_CASE("every connection is trained in every form that it has, and another wo
         f.succeeds(one_step + "--depth 4 --connection " + a.name + " --form " + form + norms);
   }
   f.refuses(one_step + "--form none --connection post_ln", 3,
-            "isonorm train: connections with a norm behind the sum: the norm is none\n");
+            "isonorm train: post-normalised connections need a norm, the norm is none\n");
   f.refuses(one_step + "--depth 3 --form rms_norm --connection mix_ln", 3,
-            "isonorm train: mix_ln: of 3 blocks a quarter is none, expected at least 4\n");
+            "isonorm train: mix_ln: a quarter of 3 blocks is none, expected at least 4\n");
 }
 
 TEST_CASE("weights of post_ln go from form to form, with a gain and without") {
