@@ -59,7 +59,7 @@
 #include "equivalence/coordinates/lifted.h"
 #include "equivalence/coordinates/parametrisation.h"
 #include "equivalence/grid/grid.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/reference/reference.h"
 #include "equivalence/verify/stream_check.h"

@@ -11,7 +11,7 @@ set(units
     "io io/data io/tokenizers"
     "exchange/hub exchange/onnx"
     "reports training training/models training/options training/records training/run training/spec training/steps"
-    "equivalence/coordinates equivalence/lockstep equivalence/grid"
+    "equivalence/judge equivalence/coordinates equivalence/lockstep equivalence/grid"
     "equivalence/convert equivalence/verify equivalence/reference"
     "equivalence/explain equivalence/causes equivalence/compare equivalence/text"
     "equivalence/services")

@@ -51,7 +51,7 @@ int main() {
   const auto compare = [&](streams::Form form, const char* writers) {
     const equivalence::Comparison c = equivalence::compare_trajectories(
         model(streams::Form::layer_norm, "down*"), model(form, writers), {}, training::cross_entropy_of, adamw, batch);
-    std::printf("%s, writers %s: %s\n", name_of(form), writers, c.message().c_str());
+    std::printf("%s, writers %s: %s\n", name_of(form), writers, c.sentence().c_str());
   };
   for (streams::Form form : {streams::Form::rms_norm, streams::Form::crms_norm, streams::Form::crms_isometric})
     compare(form, "down*");

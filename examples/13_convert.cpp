@@ -32,7 +32,7 @@ int main() try {
     const Agreement exact =
         compare_models(file.description, widened(file.state), c.description, c.conversion.exact, ids);
     std::printf("%-15s logits differ by %.1e in f64, by %.1e as stored in f32: %s\n", name_of(form), exact.deviation,
-                stored.deviation, exact.same() && stored.same() ? "one function" : "two functions");
+                stored.deviation, exact.equivalent() && stored.equivalent() ? "one function" : "two functions");
   }
 
   std::printf("\nWhat happened to the tensors of the last block and after, for crms_norm:\n");

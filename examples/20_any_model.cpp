@@ -54,8 +54,8 @@ int main() {
   const auto compare = [&](streams::Form form, bool forgotten) {
     const equivalence::Comparison c = equivalence::compare_trajectories(
         model(streams::Form::layer_norm, false), model(form, forgotten), {}, training::cross_entropy_of, adamw, batch);
-    std::printf("%s%s: %s\n", name_of(form), forgotten ? ", attn.proj forgotten" : "", c.message().c_str());
-    return c.same() != forgotten;
+    std::printf("%s%s: %s\n", name_of(form), forgotten ? ", attn.proj forgotten" : "", c.sentence().c_str());
+    return c.equivalent() != forgotten;
   };
   bool expected = true;
   for (streams::Form form : {streams::Form::rms_norm, streams::Form::crms_norm, streams::Form::crms_isometric})

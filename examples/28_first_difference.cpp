@@ -64,7 +64,7 @@ void gradients(const char* title, Mistake mistake) {
   manual_seed(3);
   Reference reference;
   Port port(mistake);
-  std::printf("%s\n%s\n\n", title, equivalence::compare_gradients(reference, port, {}, loss, batch).message().c_str());
+  std::printf("%s\n%s\n\n", title, equivalence::compare_gradients(reference, port, {}, loss, batch).sentence().c_str());
 }
 
 // The port's optimizer has no weight decay.
@@ -83,7 +83,7 @@ void training_of(const char* title) {
   std::printf("%s\n%s\n", title,
               equivalence::compare_trajectories([] { return std::make_unique<Reference>(); }, make_port, {}, loss,
                                                 adamw, batch, {.steps = 5})
-                  .message()
+                  .sentence()
                   .c_str());
 }
 

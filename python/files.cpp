@@ -42,7 +42,7 @@ nb::tuple convert_file(const std::string& in, const std::string& out, const std:
   return nb::make_tuple(verified, lines);
 }
 
-// Returns (are they the same, lines, [{"stream", "sentence", "outputs": {what: (deviation, bound)}}]).
+// Returns (verdict, lines, [{"stream", "verdict", "sentence", "outputs": {what: (deviation, bound)}}]).
 nb::tuple verify_files(const std::string& a, const std::string& b, const std::string& spec, const std::string& data,
                        const std::string& up_to) {
   if (!up_to.empty() && up_to != "rotation")
@@ -59,10 +59,11 @@ nb::tuple verify_files(const std::string& a, const std::string& b, const std::st
     nb::dict outputs, stream;
     for (const auto& [what, agreement] : v.outputs)
       outputs[what.c_str()] = nb::make_tuple(agreement.deviation, agreement.bound());
-    stream["stream"] = name, stream["same"] = v.same(), stream["sentence"] = v.sentence(), stream["outputs"] = outputs;
+    stream["stream"] = name, stream["verdict"] = name_of(v.judgement().verdict), stream["sentence"] = v.sentence(),
+    stream["outputs"] = outputs;
     streams.append(stream);
   }
-  return nb::make_tuple(found.same(), found.lines(false), streams);
+  return nb::make_tuple(name_of(found.verdict()), found.lines(false), streams);
 }
 
 nb::dict said(const equivalence::StepInfo& info) {

@@ -6,9 +6,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "autograd/ops/create.h"
-#include "equivalence/compare/found.h"
+#include "equivalence/compare/points.h"
 #include "equivalence/explain/hypotheses.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 
 namespace isonorm::python {
 namespace {
@@ -49,7 +49,7 @@ class PythonPoints {
     return points_.worst(look(sides, names, outputs)).share(dtype_);
   }
   bool differs() const { return points_.differs(); }
-  Comparison found() { return points_.found(); }
+  Comparison judgement() { return points_.judgement(); }
 
  private:
   // sides: the reference, the run, then the controls; each is a pair (object with the outputs, object with the
@@ -123,7 +123,7 @@ Comparison train_together(const nb::callable& right, const nb::callable& wrong, 
   for (size_t c = 0; c < controls.size(); ++c) add(all, sides[c + 2], names, dtype, names.size(), controls[c], true);
   add(all, sides[1], names, dtype, plain, of_run);
   run(all, steps);
-  return found(of_run, controls, wrong_runs, all, dtype);
+  return judge(of_run, controls, wrong_runs, all, dtype);
 }
 
 // The known mistake that explains why the tensor `name` differs, from everything else that was recorded; empty if none
@@ -145,27 +145,29 @@ std::string cause(const std::string& name, double tolerance, const std::string& 
 }
 
 // A tensor that differs, with its deviation and bound: relative to its largest entry, or to its size as a whole.
-nb::dict dict_of(const DifferingTensor& t) {
+nb::dict dict_of(const Deviation& t) {
   nb::dict d;
-  d["quantity"] = t.quantity, d["tensor"] = t.place.tensor, d["deviation"] = t.deviation, d["bound"] = t.bound;
+  d["quantity"] = t.what, d["tensor"] = t.where.tensor, d["deviation"] = t.size, d["bound"] = t.bound;
   d["as_a_whole"] = t.as_a_whole;
   return d;
 }
 
 nb::object first_of(const Comparison& c) {
-  if (!c.first) return nb::none();
+  if (!c.first_difference) return nb::none();
   nb::dict d;
   nb::list index, tensors;
-  for (int64_t i : c.first->place.index) index.append(i);
-  d["tensor"] = c.first->place.tensor, d["deviation"] = c.first->place.deviation, d["bound"] = 0.0;
+  for (int64_t i : c.first_difference->place.index) index.append(i);
+  d["tensor"] = c.first_difference->place.tensor, d["deviation"] = c.first_difference->place.deviation,
+  d["bound"] = 0.0;
   d["as_a_whole"] = false;
-  for (const DifferingTensor& t : c.first->tensors) {
+  for (const Deviation& t : c.first_difference->deviations) {
     tensors.append(dict_of(t));
-    if (t.place.tensor == c.first->place.tensor && std::string_view(c.first->quantity).starts_with(t.quantity))
+    if (t.where.tensor == c.first_difference->place.tensor &&
+        std::string_view(c.first_difference->quantity).starts_with(t.what))
       d.update(dict_of(t));
   }
-  d["at"] = c.first->step, d["quantity"] = c.first->quantity, d["tensors"] = tensors;
-  d["index"] = nb::tuple(index), d["a"] = c.first->place.reference, d["b"] = c.first->place.value;
+  d["at"] = c.first_difference->step, d["quantity"] = c.first_difference->quantity, d["tensors"] = tensors;
+  d["index"] = nb::tuple(index), d["a"] = c.first_difference->place.reference, d["b"] = c.first_difference->place.value;
   return d;
 }
 
@@ -215,22 +217,23 @@ Tensor Outside::noise_here(const Training& reference, size_t i) const {
 void bind_comparison(nb::module_& m) {
   nb::class_<Comparison>(m, "Comparison", "What the library's measures make of a comparison.")
       .def_prop_ro(
-          "verdict", [](const Comparison& c) { return name_of(c.verdict); }, "'same', 'different' or 'undecided'.")
+          "verdict", [](const Comparison& c) { return name_of(c.verdict); },
+          "'equivalent', 'different' or 'undecided'.")
       .def_ro("reason", &Comparison::reason)
       .def_ro("deviation", &Comparison::deviation, "The largest, over all that was compared, of the second model.")
       .def_ro("control", &Comparison::control, "The same of the first model moved by one ulp.")
-      .def_ro("resolution", &Comparison::resolution, "A factor of 1 + so much of any tensor would have shown.")
+      .def_ro("detectable", &Comparison::detectable, "A factor of 1 + detectable of any tensor would be detected.")
       .def_prop_ro(
           "horizon", [](const Comparison& c) { return c.horizon.steps; }, "Steps up to which trajectories are judged.")
       .def_prop_ro("first", &first_of, "The first point or step that differs, and the entry furthest off; or None.");
-  nb::class_<PythonPoints>(m, "Points", "Points until the first that differs (equivalence/compare/found.h).")
+  nb::class_<PythonPoints>(m, "Points", "Points until the first that differs (equivalence/compare/points.h).")
       .def(nb::init<const std::string&, int>(), nb::arg("dtype"), nb::arg("points"))
       .def("note", &PythonPoints::note, nb::arg("point"), nb::arg("sides"), nb::arg("names"), nb::arg("outputs"),
            nb::arg("buffers"), nb::arg("gradients_decide"))
       .def("share", &PythonPoints::share, nb::arg("sides"), nb::arg("names"), nb::arg("outputs"),
            "The part of its bound that the second side uses.")
       .def_prop_ro("differs", &PythonPoints::differs)
-      .def("found", &PythonPoints::found);
+      .def("judgement", &PythonPoints::judgement);
   m.attr("NEGATIVE_STEPS") = kNegativeSteps;
   m.def(
       "bound", [](double control, const std::string& dtype) { return bound(control, dtype_named(dtype)); },

@@ -75,15 +75,16 @@ std::map<std::string, Set> allowed_includes() {
                                                 "training/spec", "training/steps"}}};
   const std::map<std::string, Set> rooms = {
       {"coordinates", {}},
-      {"lockstep", {"coordinates"}},
-      {"grid", {"coordinates", "lockstep"}},
-      {"convert", {"coordinates"}},
-      {"verify", {"coordinates", "convert"}},
-      {"reference", {"coordinates", "convert", "verify"}},
-      {"explain", {"coordinates", "lockstep", "convert"}},
-      {"causes", {"coordinates", "lockstep", "convert", "explain"}},
-      {"compare", {"coordinates", "lockstep", "convert", "verify", "explain", "causes"}},
-      {"text", {"lockstep", "grid", "compare"}}};
+      {"judge", {"coordinates"}},
+      {"lockstep", {"coordinates", "judge"}},
+      {"grid", {"coordinates", "judge", "lockstep"}},
+      {"convert", {"coordinates", "judge"}},
+      {"verify", {"coordinates", "judge", "convert"}},
+      {"reference", {"coordinates", "judge", "convert", "verify"}},
+      {"explain", {"coordinates", "judge", "convert"}},
+      {"causes", {"coordinates", "judge", "lockstep", "convert", "explain"}},
+      {"compare", {"coordinates", "judge", "lockstep", "convert", "verify", "explain", "causes"}},
+      {"text", {"judge", "lockstep", "grid", "compare"}}};
   for (const auto& [room, others] : rooms) {
     Set& set = allowed["equivalence/" + room] = kBelowEquivalence;
     for (const std::string& other : others) set.insert("equivalence/" + other);
@@ -286,26 +287,25 @@ TEST_CASE("one stem, one subject") {
   const Set excepted = {"audit_text.cpp",          "certificate_claims.cpp", "certificate_figures.cpp",
                         "certificate_verdict.cpp", "compare_states.cpp",     "compare_trajectories.cpp",
                         "parameter_map_json.cpp",  "verification.cpp"};
-  const std::map<std::string, Set> in_parts = {
-      {"core/cpu/bf16/products.h", {"attention", "mlp"}},
-      {"core/kernels/attention.h", {"rotary"}},
-      {"core/kernels/images.h", {"conv", "conv_direct", "pool", "resample"}},
-      {"core/kernels/loss.h", {"softmax"}},
-      {"core/kernels/norm.h", {"group_norm"}},
-      {"core/kernels/random.h", {"dropout"}},
-      {"autograd/ops/images.h", {"conv", "interpolate", "pool"}},
-      {"autograd/ops/index.h", {"statistics"}},
-      {"autograd/ops/matmul.h", {"einsum"}},
-      {"autograd/ops/shape.h", {"arrange"}},
-      {"distributed/transport.h", {"mpi"}},
-      {"distributed/world.h", {"threads"}},
-      {"io/data/decoder.h", {"jpeg", "png"}},
-      {"io/data/published_sets.h", {"cifar10", "fashion_mnist", "idx"}},
-      {"io/safetensors.h", {"safetensors_header"}},
-      {"io/tokenizers/steps.h", {"added_tokens", "nfc", "pattern"}},
-      {"io/torch_file.h", {"pickle"}},
-      {"io/unfinished.h", {"name_lock"}},
-      {"reports/svg.h", {"svg_dots"}}};
+  const std::map<std::string, Set> in_parts = {{"core/cpu/bf16/products.h", {"attention", "mlp"}},
+                                               {"core/kernels/attention.h", {"rotary"}},
+                                               {"core/kernels/images.h", {"conv", "conv_direct", "pool", "resample"}},
+                                               {"core/kernels/loss.h", {"softmax"}},
+                                               {"core/kernels/norm.h", {"group_norm"}},
+                                               {"core/kernels/random.h", {"dropout"}},
+                                               {"autograd/ops/images.h", {"conv", "interpolate", "pool"}},
+                                               {"autograd/ops/index.h", {"statistics"}},
+                                               {"autograd/ops/matmul.h", {"einsum"}},
+                                               {"autograd/ops/shape.h", {"arrange"}},
+                                               {"distributed/transport.h", {"mpi"}},
+                                               {"distributed/world.h", {"threads"}},
+                                               {"io/data/decoder.h", {"jpeg", "png"}},
+                                               {"io/data/published_sets.h", {"cifar10", "fashion_mnist", "idx"}},
+                                               {"io/safetensors.h", {"safetensors_header"}},
+                                               {"io/tokenizers/steps.h", {"added_tokens", "nfc", "pattern"}},
+                                               {"io/torch_file.h", {"pickle"}},
+                                               {"io/unfinished.h", {"name_lock"}},
+                                               {"reports/svg.h", {"svg_dots"}}};
   for (const Source& s : sources()) {
     if (!kAllowed.count(room_of(s.path)) || !s.path.ends_with(".cpp")) continue;
     if (excepted.count(fs::path(s.path).filename().string())) continue;

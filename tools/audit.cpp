@@ -92,14 +92,14 @@ Verb add_audit(CLI::App& app) {
                       "file does not (default: initial weights)");
   add_training_options(*command, o->training, o->given, is_of_audits);
   command->add_option("--report", o->report, "write the result as an HTML page");
-  command->add_option("--json", o->json, "write the result as a JSON object");
+  add_json(*command, o->json);
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
   command->footer(
       "Exit codes: 0 as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no "
       "memory or threads, 130 interrupted.");
   for (const char* option : {"--report", "--json", "--quiet"}) command->get_option(option)->group("Output");
   lead_with(*command, {"--checkpoint", "--model", "--width", "--depth", "--context", "--batch"});
-  return {command, [o, command] { return run(*o, *command); }};
+  return {command, [o, command] { return run(*o, *command); }, {&audit_description()}};
 }
 
 }  // namespace isonorm::tools

@@ -103,7 +103,7 @@ std::string list(const TensorsComparison& r) {
     if (lines++ < kShown) out += "  " + printable(text_line, 500) + "\n";
   };
   for (const auto& row : r.rows)
-    if (row.verdict() != Verdict::same)
+    if (row.verdict() != Verdict::equivalent)
       line(text(row.name, row.name == row.partner ? "" : " -> " + row.partner, " ", row.shape, "  ",
                 row.problem.empty() ? scientific(row.deviation) : row.problem));
   for (const std::string& name : r.only_a) line(name + "  only in the first");
@@ -112,7 +112,7 @@ std::string list(const TensorsComparison& r) {
   return out;
 }
 
-int run(const CompareVerb& o) {
+int run(const CompareVerb& o, const CLI::App& command) {
   std::vector<NamedFile> inputs = {{"A", o.a}, {"B", o.b}, {"--map", o.map}, {"--spec", o.spec}};
   if (is_file(o.order)) inputs.push_back({"--order", o.order});
   for (const std::string& control : o.controls) inputs.push_back({"--control", control});
@@ -130,10 +130,10 @@ int run(const CompareVerb& o) {
   const training::OpenModelFile a = open_tensors(o.a), b = open_tensors(o.b);
   options.order = order_of(o, a, options.layouts);
   const TensorsComparison r = compare_tensors(a.state, b.state, map, options);
-  write(document_of(r), "", o.json);
-  if (!o.quiet) print_text(list(r));
-  print_line(r.message());
-  return r.same() ? kOk : r.verdict == Verdict::undecided ? kUndecided : kNotEquivalent;
+  const std::string said = list(r) + r.sentence() + "\n";
+  print_and_write(o.quiet ? r.sentence() + "\n" : said,
+                  [&] { write_json(o.json, document_of(r).result, said, command); });
+  return exit_code(r.verdict);
 }
 
 }  // namespace
@@ -177,18 +177,20 @@ Verb add_compare(CLI::App& app) {
           "with --gradients: the name in A of parameters whose gradient is zero in exact arithmetic, such as key "
           "biases; * matches anything but '.', ** anything; may be given several times")
       ->allow_extra_args(false);
-  command->add_option("--json", o->json, "write the result as JSON");
+  add_json(*command, o->json);
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
   command->footer(
-      "Exit codes: 0 the same, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
+      "Exit codes: 0 equivalent, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
       "70 no memory or threads, 130 interrupted.");
-  return {command, [o] {
+  return {command,
+          [o, command] {
             for (const std::string& pattern : o->options.noise) {
               if (!o->options.gradients) throw UsageError("--noise: needs --gradients");
               if (pattern.empty()) throw UsageError("--noise: a name is empty");
             }
-            return run(*o);
-          }};
+            return run(*o, *command);
+          },
+          {&compare_description()}};
 }
 
 }  // namespace isonorm::tools

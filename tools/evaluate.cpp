@@ -9,6 +9,7 @@
 #include "io/data/image_sets.h"
 #include "equivalence/services/model_data.h"
 #include "io/data/published_sets.h"
+#include "tools/options.h"
 #include "tools/output.h"
 #include "tools/train_options.h"
 #include "tools/verb.h"
@@ -31,6 +32,21 @@ struct EvaluateOptions {
   bool is_text = false;
   training::TrainerOptions training;  // threads and device; the rest comes from the file
 };
+
+struct Evaluated : training::EvaluationOn {
+  std::string model = {};
+  std::optional<int64_t> tokens = {}, bytes = {};
+};
+
+const reports::Schema<Evaluated>& evaluate_schema() {
+  static const reports::Schema<Evaluated> schema{
+      "evaluate", "The test of a model.",
+      training::evaluation_fields<Evaluated>()
+          .add("model", &Evaluated::model, "its file")
+          .add("tokens", &Evaluated::tokens, "of the tested file; null: it is no text")
+          .add("bytes", &Evaluated::bytes, "of the tested file; null: it is no text")};
+  return schema;
+}
 
 void check_options(const EvaluateOptions& o) {
   if (o.ids && o.is_text) throw UsageError("--ids and --text: the data are token ids, or a text");
@@ -93,7 +109,7 @@ void check_default_data(const EvaluateOptions& o, const training::TrainingOption
         text("--data is needed: the model has the classes ", data::class_list(classes), ", not Fashion-MNIST's"));
 }
 
-int run(EvaluateOptions& o) {
+int run(EvaluateOptions& o, const CLI::App& command) {
   check_outputs({{"--json", o.json}},
                 {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data), test_data_input(o.test_data)});
   check_options(o);
@@ -155,21 +171,20 @@ int run(EvaluateOptions& o) {
   check(pass->predictions > 0, o.data, o.test_data, ": there is nothing to test on");
   if (!std::isfinite(pass->scores[0].loss))
     throw Diverged(text(o.model, ": its loss is not a finite number: its weights are too large for ", t.dtype));
-  const training::Evaluation e{0, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
+  const training::Input input = t.model.row().input;
+  Evaluated e{{{0, pass->scores[0].loss, pass->scores[0].right, pass->predictions}, input}, o.model};
+  if (source.test_file_tokens() > 0) e.tokens = source.test_file_tokens(), e.bytes = source.test_file_bytes();
   std::string said, rows;
   if (of_texts && source.context() < t.model.context())
     rows = text(", in rows of ", source.context(), " tokens as in the training; the model's context is ",
                 t.model.context());
   for (const std::string& reading : source.readings()) said += text(reading, "; ", part, rows, "\n");
-  const training::Input input = t.model.row().input;
   if (input == training::Input::images && t.data.empty() && !o.data.empty() && !t.spec.data.empty())
     said += text(o.data, ": all ", e.predictions,
                  " images for tests; the training's data have another checksum, but may have some of these images\n");
   services::warn_of_averages(file, o.model);
-  print_and_write(said + evaluation_text(e, input) + "\n", [&] {
-    if (!o.json.empty())
-      write_file(o.json, evaluation_json(e, input, source.test_file_tokens(), source.test_file_bytes()) + "\n");
-  });
+  said += evaluation_text(e, input) + "\n";
+  print_and_write(said, [&] { write_json(o.json, evaluate_schema()(e), said, command); });
   return kOk;
 }
 
@@ -194,13 +209,13 @@ Verb add_evaluate(CLI::App& app) {
   command->add_flag("--text", o->is_text, "the data are a text, whatever bytes they have");
   command->add_option("--tokenizer", o->tokenizer,
                       "tokenizer of a text, as isonorm tokenize takes it (default: the one in MODEL)");
-  command->add_option("--json", o->json, "write the numbers as a JSON object");
+  add_json(*command, o->json);
   add_threads(*command, o->training.training.threads);
   add_device(*command, o->training.training.device);
   command->footer(
       "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or threads, "
       "130 interrupted.");
-  return {command, [o] { return run(*o); }};
+  return {command, [o, command] { return run(*o, *command); }, {&evaluate_schema()}};
 }
 
 }  // namespace isonorm::tools

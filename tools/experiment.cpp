@@ -84,12 +84,13 @@ Verb add_experiment(CLI::App& app) {
                     text("a larger scale, in up to 20 minutes: ", training::names_of(scaled)));
   add_device(*command, o->experiment.device);
   command->add_option("--report", o->report, "write tables and pictures as an HTML page");
-  command->add_option("--json", o->json, "write tables and curves as a JSON object");
+  add_json(*command, o->json);
   command->add_option("--svg", o->svg, "write every picture into this folder, created if needed, as NAME-picture.svg");
   command->footer(
       "Exit codes: 0 confirmed, 1 refuted, 2 usage, 3 bad input, 4 input/output, 5 undecided, 70 no memory or threads, "
       "130 interrupted.");
-  return {command, [o, names] {
+  return {command,
+          [o, names] {
             if (o->list || o->name.empty()) return run(*o);
             const auto e = training::row_at(experiments(), o->name);
             if (e == experiments().end())
@@ -103,7 +104,8 @@ Verb add_experiment(CLI::App& app) {
               if (asked && !e->has(trait)) throw UsageError(text(option, ": ", e->name, " ", has));
             training::check_device(o->experiment.device);
             return run(*o);
-          }};
+          },
+          {&experiment_description()}};
 }
 
 }  // namespace isonorm::tools

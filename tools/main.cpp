@@ -134,11 +134,12 @@ int program(int argc, char** argv) {
       "printed then goes to standard error.\n"
       "Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 5 undecided, 6 "
       "numbers are not finite, 70 no memory or threads, 130 interrupted.");
-  const std::vector<Verb> verbs = {
-      add_prove(app),  add_train(app),    add_explain(app), add_table(app),      add_experiment(app), add_convert(app),
-      add_verify(app), add_hooks(app),    add_spec(app),    add_compare(app),    add_perturb(app),    add_audit(app),
-      add_rotate(app), add_import(app),   add_export(app),  add_tokenize(app),   add_sample(app),     add_info(app),
-      add_plot(app),   add_evaluate(app), add_lr_find(app), add_completion(app), add_man(app)};
+  std::vector<Verb> verbs = {
+      add_prove(app),  add_train(app),    add_explain(app), add_table(app),     add_experiment(app), add_convert(app),
+      add_verify(app), add_hooks(app),    add_spec(app),    add_compare(app),   add_perturb(app),    add_audit(app),
+      add_rotate(app), add_import(app),   add_export(app),  add_tokenize(app),  add_sample(app),     add_info(app),
+      add_plot(app),   add_evaluate(app), add_lr_find(app), add_completion(app)};
+  verbs.push_back(add_man(app, verbs));
   for (const Verb& verb : verbs) {
     add_help(*verb.command);
     let_the_last_win(*verb.command);

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
+#include "core/system/stopwatch.h"
 #include "gpu/device.h"
 #include "training/fields.h"
 #include "training/options/rows.h"
@@ -13,6 +14,8 @@
 
 namespace isonorm::tools {
 namespace {
+
+const Stopwatch kSinceStart;  // of the program
 
 using training::ModelRow;
 using training::Option;
@@ -150,7 +153,7 @@ void add_device(CLI::App& command, Device& device) {
 
 void add_output_options(CLI::App& command, OutputOptions& o, const std::string& what, const std::string& rest) {
   command.add_option("--report", o.report, text("write ", what, " as an HTML page"));
-  command.add_option("--json", o.json, text("write ", what, " as a JSON object"));
+  add_json(command, o.json);
   command.add_option("--log", o.log, "write a JSON line per step");
   command.add_flag("-q,--quiet", o.quiet, text("print the ", rest, " only"));
   for (const char* option : {"--report", "--json", "--log", "--quiet"}) command.get_option(option)->group("Output");
@@ -163,9 +166,24 @@ std::string given_command(const CLI::App& command) {
     if (name == "--report" || name == "--json" || name == "--quiet") continue;
     const bool flag = option->get_expected_max() == 0;
     for (const std::string& word : option->reduced_results())
-      all += text(" ", name, flag && word == "true" ? "" : text(flag ? "=" : " ", shell_word(word)));
+      all += option->get_positional()
+                 ? " " + shell_word(word)
+                 : text(" ", name, flag && word == "true" ? "" : text(flag ? "=" : " ", shell_word(word)));
   }
   return all;
+}
+
+reports::Environment run_environment(const CLI::App& command) {
+  return {.command = given_command(command), .seconds = kSinceStart.seconds()};
+}
+
+CLI::Option* add_json(CLI::App& command, std::string& json) {
+  return command.add_option("--json", json, "write the result as JSON (docs/results.md)");
+}
+
+void write_json(const std::string& path, std::vector<reports::Named> result, const std::string& text,
+                const CLI::App& command) {
+  if (!path.empty()) write_file(path, to_json(std::move(result), text, run_environment(command)));
 }
 
 void check_output_options(const OutputOptions& o, std::vector<NamedFile> inputs, std::vector<NamedFile> more) {

@@ -62,6 +62,14 @@ void add_seed(CLI::App& command, uint64_t& seed, const std::string& help);
 
 // "isonorm audit --model gpt": the options given on the command line, without options for output files and quietness.
 std::string given_command(const CLI::App& command);
+// That command, and the seconds since the program began.
+reports::Environment run_environment(const CLI::App& command);
+
+// Adds --json.
+CLI::Option* add_json(CLI::App& command, std::string& json);
+// Writes a result and the text that was printed to the file of --json, if one is named. Throws Error (io).
+void write_json(const std::string& path, std::vector<reports::Named> result, const std::string& text,
+                const CLI::App& command);
 
 // Calls check_outputs() for the files of these options and `more`, with `inputs`.
 void check_output_options(const OutputOptions& o, std::vector<NamedFile> inputs, std::vector<NamedFile> more = {});

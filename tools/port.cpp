@@ -77,11 +77,51 @@ void check_tensors(const ModelOptions& options, const TensorMap& outline) {
 }
 
 struct PortPaths {
-  std::string in, out, dtype, family, like;
+  std::string in, out, dtype, family, like, json;
   std::optional<int64_t> shard, opset;
+  const CLI::App* command = nullptr;
 };
 
-// The tokenizer.json of a folder; empty if there is none that this program can read.
+struct Ported {
+  std::string sentence, format, model, family, form;
+  size_t tensors;
+  std::string file = {};
+  std::optional<int64_t> opset = {};
+};
+
+reports::Fields<Ported> ported_fields() {
+  return reports::Fields<Ported>()
+      .add("file", &Ported::file, "the file or folder that was written")
+      .add("format", &Ported::format, "`isonorm`, `folder` (for transformers), `onnx` or `gguf`")
+      .add("model", &Ported::model, "`gpt`, `vit`, `translator`")
+      .add("family", &Ported::family, "type of the published model; of a folder its class; of an ONNX file empty")
+      .add("form", &Ported::form, "form of the residual stream of the weights that were written")
+      .add("tensors", &Ported::tensors, "number of tensors")
+      .add("opset", &Ported::opset, "of an ONNX file; else null")
+      .add("sentence", &Ported::sentence, "the line that is printed");
+}
+
+const reports::Schema<Ported>& import_schema() {
+  static const reports::Schema<Ported> schema{"import", "The file that `isonorm import` wrote.", ported_fields()};
+  return schema;
+}
+
+const reports::Schema<Ported>& export_schema() {
+  static const reports::Schema<Ported> schema{"export", "The file or folder that `isonorm export` wrote.",
+                                              ported_fields()};
+  return schema;
+}
+
+// Prints the line "OUT: sentence" and writes --json.
+int finish(const PortPaths& o, const reports::Schema<Ported>& schema, Ported ported) {
+  ported.file = o.out;
+  ported.sentence = text(o.out, ": ", ported.sentence, ".");
+  print_and_write(ported.sentence + "\n",
+                  [&] { write_json(o.json, schema(ported), ported.sentence + "\n", *o.command); });
+  return kOk;
+}
+
+// The tokenizer.json of a folder, if it has one that this program reads.
 std::string tokenizer_in(const std::string& folder) try {
   if (!file_exists(folder + "/tokenizer.json")) return "";
   return tokenizers::json_of(folder, training::kMostTokenizer);
@@ -124,7 +164,7 @@ std::string tokenizer_of(const PortPaths& o, const training::OpenModelFile& file
 }
 
 int run_import(const PortPaths& o) {
-  check_outputs({{.option = "OUT", .path = o.out, .binary = true}}, {{"FOLDER", o.in}});
+  check_outputs({{.option = "OUT", .path = o.out, .binary = true}, {"--json", o.json}}, {{"FOLDER", o.in}});
   const hub::Folder folder = hub::open_folder(o.in);
   const Scope scope(o.in);
   const hub::Port& port = hub::port_named(folder.config.word("model_type"));
@@ -135,9 +175,10 @@ int run_import(const PortPaths& o) {
   Metadata metadata = options.description();
   metadata.merge(spec_in(folder, options).entries());
   save_safetensors(o.out, content.entries, metadata, content.read);
-  print_line(text(o.out, ": ", options.row().noun, " of type ", port.type, ", ", name_of(options.stream().form), ", ",
-                  state.outline.size(), " tensors."));
-  return kOk;
+  const char* form = name_of(options.stream().form);
+  return finish(o, import_schema(),
+                {text(options.row().noun, " of type ", port.type, ", ", form, ", ", state.outline.size(), " tensors"),
+                 "isonorm", options.row().name, std::string(port.type), form, state.outline.size()});
 }
 
 // Raw weights of any form of Pre-LN are the weights of the Pre-LN model.
@@ -274,7 +315,7 @@ int run_onnx(const PortPaths& o) {
     if (given) throw UsageError(text(name, " is not for an ONNX file"));
   if (!o.dtype.empty() && o.dtype != "f32" && o.dtype != "f64")
     throw UsageError(text("--dtype ", o.dtype, ": an ONNX file has f32 or f64"));
-  check_outputs({{"OUT", o.out, Written::whole, {onnx::data_file(o.out)}}}, {{"IN", o.in}});
+  check_outputs({{"OUT", o.out, Written::whole, {onnx::data_file(o.out)}}, {"--json", o.json}}, {{"IN", o.in}});
   const training::OpenModelFile file = training::open_model_file(o.in);
   const ModelOptions options = options_in(o.in, file);
   const Scope scope(o.in);
@@ -287,9 +328,15 @@ int run_onnx(const PortPaths& o) {
   training::DataSpec of_images{.classes = spec.classes, .preprocessor = spec.preprocessor};
   onnx::save_model(o.out, file.state, options, of_images.entries(), dtype, opset);
   services::warn_of_averages(*file.file, o.in);
-  print_line(text(o.out, ": ", options.row().noun, ", ", name_of(training::stored_form(options)), ", ", dtype,
-                  ", opset ", opset, "."));
-  return kOk;
+  const char* form = name_of(training::stored_form(options));
+  return finish(o, export_schema(),
+                {.sentence = text(options.row().noun, ", ", form, ", ", dtype, ", opset ", opset),
+                 .format = "onnx",
+                 .model = options.row().name,
+                 .family = "",
+                 .form = form,
+                 .tensors = file.state.outline.size(),
+                 .opset = opset});
 }
 
 // Null if the file has no tokenizer, or llama.cpp has none like it.
@@ -304,7 +351,7 @@ json own_gguf_tokenizer(const PortPaths& o, const training::OpenModelFile& file,
 int run_gguf(const PortPaths& o) {
   if (o.shard) throw UsageError("--max-shard-size is not for a GGUF file");
   if (o.dtype == "f64") throw UsageError("--dtype f64: a GGUF file has f32, f16 or bf16");
-  check_outputs({{"OUT", o.out}}, {{"IN", o.in}, {"--like", o.like}});
+  check_outputs({{"OUT", o.out}, {"--json", o.json}}, {{"IN", o.in}, {"--like", o.like}});
   const training::OpenModelFile file = training::open_model_file(o.in);
   const ModelOptions options = as_published(options_in(o.in, file), file.state);
   const json tokenizer = o.like.empty() ? own_gguf_tokenizer(o, file, options.number("vocab"))
@@ -315,8 +362,9 @@ int run_gguf(const PortPaths& o) {
   const LazyState state = exported(port, as_wider(file.state, model), description);
   hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype), tokenizer);
   services::warn_of_averages(*file.file, o.in);
-  print_line(text(o.out, ": ", port.type, ", ", state.outline.size(), " tensors."));
-  return kOk;
+  return finish(o, export_schema(),
+                {text(port.type, ", ", state.outline.size(), " tensors"), "gguf", model.row().name,
+                 std::string(port.type), name_of(model.stream().form), state.outline.size()});
 }
 
 // Adds the tokens that end a text in transformers' generate(). Without the entry the class uses an id of its own
@@ -332,7 +380,7 @@ int run_export(const PortPaths& o) {
   if (o.out.ends_with(".onnx")) return run_onnx(o);
   if (o.opset) throw UsageError("--opset is for an ONNX file, whose name ends with .onnx");
   if (o.out.ends_with(".gguf")) return run_gguf(o);
-  check_outputs({}, {{"IN", o.in}, {"--like", o.like}});
+  check_outputs({{"--json", o.json}}, {{"IN", o.in}, {"--like", o.like}});
   hub::check_new_folder(o.out);
   const training::OpenModelFile file = training::open_model_file(o.in);
   const ModelOptions options = as_published(options_in(o.in, file), file.state);
@@ -359,14 +407,17 @@ int run_export(const PortPaths& o) {
     content.texts.emplace("preprocessor_config.json", dump(parsed(spec.preprocessor), 2) + '\n');
   hub::write_folder(o.out, content, o.shard.value_or(5'000'000'000));
   services::warn_of_averages(*file.file, o.in);
-  print_line(text(o.out, ": ", port.architecture, ", ", state.outline.size(), " tensors."));
-  return kOk;
+  return finish(o, export_schema(),
+                {text(port.architecture, ", ", state.outline.size(), " tensors"), "folder", model.row().name,
+                 std::string(port.architecture), name_of(model.stream().form), state.outline.size()});
 }
 
 // Options of both verbs.
 void add_common(CLI::App& command, PortPaths& o) {
+  o.command = &command;
   command.add_option("--dtype", o.dtype, "dtype of the tensors (default: unchanged)")
       ->check(CLI::IsMember(kFormatNames));
+  add_json(command, o.json);
   command.footer(
       "Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
 }
@@ -386,7 +437,7 @@ Verb add_import(CLI::App& app) {
   command->add_option("OUT", o->out, "the safetensors file to write, for train --init, convert, verify, prove")
       ->required();
   add_common(*command, *o);
-  return {command, [o] { return run_import(*o); }};
+  return {command, [o] { return run_import(*o); }, {&import_schema()}};
 }
 
 Verb add_export(CLI::App& app) {
@@ -416,7 +467,7 @@ Verb add_export(CLI::App& app) {
   add_shard_size(*command, "largest size of a weights file of the folder (default: 5GB)",
                  [o = o.get()](int64_t bytes) { o->shard = bytes; });
   add_common(*command, *o);
-  return {command, [o] { return run_export(*o); }};
+  return {command, [o] { return run_export(*o); }, {&export_schema()}};
 }
 
 }  // namespace isonorm::tools

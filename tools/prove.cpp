@@ -163,13 +163,15 @@ Verb add_prove(CLI::App& app) {
       "threads, 130 interrupted.");
   lead_with(*command, {"--forms", "--model", "--data", "--width", "--depth", "--steps", "--batch", "--lr", "--controls",
                        "--certificate"});
-  return {command, [o, command] {
+  return {command,
+          [o, command] {
             training::set_training_options(o->proof.training, o->given);
             if (o->certificate) return run(certificate_options(*command, *o), o->output);
             if (!o->architectures.empty()) throw UsageError("--architectures belongs to --certificate");
             services::check_proof(o->proof);
             return run(*o);
-          }};
+          },
+          {&proof_schema(), &certificate_description()}};
 }
 
 }  // namespace isonorm::tools

@@ -76,7 +76,7 @@ int run(TableVerb& o, const CLI::App& command) {
   const int passes = static_cast<int>(grids.size() * o.table.columns.size()) * o.table.seeds;
   int pass = 0;
   std::vector<TableResult> results;
-  Outcome outcome = Outcome::agrees;
+  Verdict verdict = Verdict::equivalent;
   Printing printing;
   for (const TableOptions& grid : grids) {
     MovingRate rate;
@@ -96,13 +96,13 @@ int run(TableVerb& o, const CLI::App& command) {
         show(document_of({&results.back(), 1}), o.quiet, "", "");
     });
     if (o.json.empty() && o.report.empty()) printing.check();
-    outcome = std::max(outcome, results.back().outcome);
+    verdict = std::max(verdict, results.back().verdict);
   }
   reports::Document d = document_of(results);
   d.environment.command = given_command(command);
   write(d, o.report, o.json);
   printing.check();
-  return outcome == Outcome::agrees ? kOk : outcome == Outcome::undecided ? kUndecided : kNotEquivalent;
+  return exit_code(verdict);
 }
 
 }  // namespace
@@ -135,23 +135,25 @@ Verb add_table(CLI::App& app) {
                         "print the measured properties of each optimizer's update, from which the "
                         "expectations follow, and train nothing");
   command->add_flag("--markdown", o->markdown, "print the table as Markdown");
-  predicates->excludes(command->add_option("--json", o->json, "write the cells as a JSON list"));
+  predicates->excludes(add_json(*command, o->json));
   predicates->excludes(command->add_option("--report", o->report, "write the table as an HTML page"));
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
   command->footer(text(
-      "A cell shows the observation (= the same, ! different, ? undecided) and the largest relative deviation of the "
+      "A cell shows the observation (= equivalent, ! different, ? undecided) and the largest relative deviation of the "
       "loss. Expectations are derived from measured properties of each optimizer's update (--predicates). ",
       notes(),
       ". Exit codes: 0 every cell is as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 5 undecided: a cell "
       "shows nothing either way and none contradicts, 70 no memory or threads, 130 interrupted."));
-  return {command, [o, command] {
+  return {command,
+          [o, command] {
             training::check_device(o->table.device);
             if (command->count("--model") == 0)
               if (const training::ModelRow* row = training::model_for(o->table.data)) o->table.model = row;
             training::check_kind(*o->table.model, o->table.data);
             training::check_names("--optimizers", o->optimizers, training::names_of(recipes()));
             return run(*o, *command);
-          }};
+          },
+          {&table_schema()}};
 }
 
 }  // namespace isonorm::tools

@@ -134,7 +134,7 @@ Verb add_train(CLI::App& app) {
       "threads, 130 interrupted.");
   lead_with(*command, {"--model", "--data", "--form", "--width", "--depth", "--context", "--steps", "--batch", "--lr",
                        "--checkpoint"});
-  return {command, [verb] { return run(*verb); }};
+  return {command, [verb] { return run(*verb); }, {&training::training_description()}};
 }
 
 }  // namespace isonorm::tools

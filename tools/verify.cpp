@@ -8,19 +8,36 @@
 namespace isonorm::tools {
 namespace {
 
-int run(const services::VerifyOptions& o) {
+struct Verify {
+  services::VerifyOptions options;
+  std::string json;
+};
+
+std::string in_lines(const std::vector<std::string>& lines) {
+  std::string all;
+  for (const std::string& line : lines) all += line + "\n";
+  return all;
+}
+
+int run(const Verify& verb, const CLI::App& command) {
+  const services::VerifyOptions& o = verb.options;
   training::check_device(o.device);
-  check_outputs(services::files_of(o));
+  services::NamedFiles files = services::files_of(o);
+  files.outputs.push_back({"--json", verb.json});
+  check_outputs(files);
   const services::Verified found = services::verify(o);
-  for (const std::string& line : found.lines(o.quiet)) print_line(line);
-  return found.same() ? kOk : kNotEquivalent;
+  print_and_write(in_lines(found.lines(o.quiet)), [&] {
+    write_json(verb.json, services::verify_schema()(found), in_lines(found.lines(false)), command);
+  });
+  return exit_code(found.verdict());
 }
 
 }  // namespace
 
 Verb add_verify(CLI::App& app) {
   CLI::App* command = app.add_subcommand("verify", "Say whether two checkpoints are one function");
-  auto o = std::make_shared<services::VerifyOptions>();
+  auto verb = std::make_shared<Verify>();
+  services::VerifyOptions* o = &verb->options;
   command
       ->add_option("A", o->a, "a checkpoint of isonorm train, a safetensors file, or a folder of the Hugging Face hub")
       ->required();
@@ -35,11 +52,12 @@ Verb add_verify(CLI::App& app) {
                    "from the weights")
       ->check(CLI::IsMember({"rotation"}));
   add_device(*command, o->device);
+  add_json(*command, verb->json);
   command->add_flag("-q,--quiet", o->quiet, "print the verdict only");
   command->footer(
-      "Exit codes: 0 same function, 1 different or undecided, 2 usage, 3 bad input, 4 input/output, "
+      "Exit codes: 0 equivalent, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
       "70 no memory or threads, 130 interrupted.");
-  return {command, [o] { return run(*o); }};
+  return {command, [verb, command] { return run(*verb, *command); }, {&services::verify_schema()}};
 }
 
 }  // namespace isonorm::tools

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "equivalence/causes/trial.h"
+#include "equivalence/judge/judgement.h"
 
 namespace isonorm::equivalence {
 
@@ -10,6 +11,11 @@ struct Explained {
   std::string cause = {};  // empty if no tested cause removes the difference
   std::vector<std::string> tried = {};  // the causes that were tested
 };
+
+inline void take_cause(Judgement& judgement, const Explained& explained) {
+  judgement.place = explained.place, judgement.likely_cause = explained.cause, judgement.tried = explained.tried;
+  judgement.cause_tested = true;
+}
 
 // Tests causes at the point at which the models of the trial differ. A cause is named if the difference vanishes under
 // it, in the loss and in every gradient, within the comparison's bounds; if the two, run again without it, differ

@@ -7,7 +7,7 @@
 
 #include "core/printed.h"
 #include "equivalence/causes/traced.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 
 namespace isonorm::equivalence {
 namespace {

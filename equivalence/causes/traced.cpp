@@ -9,7 +9,7 @@
 #include "autograd/node.h"
 #include "core/printed.h"
 #include "equivalence/causes/moved_results.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/training.h"
 
 namespace isonorm::equivalence {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "equivalence/coordinates/pairs.h"
+#include "equivalence/judge/pairs.h"
 #include "streams/parametrize.h"
 #include "training/steps/examples.h"
 #include "training/steps/objective.h"

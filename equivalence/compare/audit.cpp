@@ -9,7 +9,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/coordinates/pairs.h"
+#include "equivalence/judge/pairs.h"
 #include "equivalence/coordinates/parametrisation.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/verify/stream_check.h"

@@ -7,8 +7,8 @@
 #include "autograd/ops/create.h"
 #include "core/view.h"
 #include "equivalence/convert/checkpoint_facts.h"
-#include "equivalence/coordinates/pairs.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
+#include "equivalence/judge/pairs.h"
 #include "training/steps/loop.h"
 
 namespace isonorm::equivalence {

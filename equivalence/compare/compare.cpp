@@ -9,11 +9,11 @@
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "equivalence/compare/beside.h"
-#include "equivalence/compare/found.h"
+#include "equivalence/compare/points.h"
 #include "equivalence/causes/moved_results.h"
 #include "equivalence/compare/own_trial.h"
 #include "equivalence/compare/repeats.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -64,8 +64,8 @@ class Drawn {
       points_.note(point, seen);
       if (points_.differs()) explained = explain(measured, seen, batch, kCauses * point * (2 + o_.controls));
     }
-    Comparison result = points_.found();
-    result.place = explained.place, result.cause = explained.cause, result.tried = explained.tried;
+    Comparison result = points_.judgement();
+    take_cause(result, explained);
     result.not_compared = not_compared_;
     if (!tracks_inputs_) result.not_compared.push_back("gradients of inputs");
     return result;
@@ -255,6 +255,7 @@ Comparison compare_gradients(nn::Module& a, nn::Module& b, const ParameterMap& m
         ", expected 0 or more and less than 1");
   Comparison failed;
   const Partners found = partners(a, b, map, &failed.reason);
+  failed.verdict = Verdict::different;
   if (!failed.reason.empty()) return failed;
   return Drawn(a, b, map, found, loss, o).run(batches);
 }

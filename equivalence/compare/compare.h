@@ -3,7 +3,7 @@
 //
 //   equivalence::Comparison c = equivalence::compare_gradients(
 //       layer, rms, {}, training::cross_entropy_of, [&](int64_t point) { return batch(point); });
-//   if (!c.same()) std::puts(c.message().c_str());
+//   if (!c.equivalent()) std::puts(c.sentence().c_str());
 //   // different: at point 1 the loss agrees, and 1 of 8 gradients does not: look at the backward
 //   //   gradient of down.weight: 2.1e-01, the bound is 5.8e-13; down.weight[0, 0] is 0.031, in the reference -0.012
 #pragma once
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "equivalence/coordinates/parameter_map.h"
-#include "equivalence/lockstep/result.h"
+#include "equivalence/judge/judgement.h"
 #include "equivalence/lockstep/training.h"
 #include "optim/optimizer.h"
 #include "training/steps/step.h"
@@ -30,31 +30,8 @@ using training::Objective;
 using Batches = std::function<training::Examples(int64_t)>;
 
 // The result of a comparison.
-struct Comparison {
-  Verdict verdict = Verdict::different;
-  std::string reason;  // one sentence: the share of the bound and the detectable change, or the difference
-  // The first step (or point) with a difference: the entry furthest off, and every tensor that differs there, in the
-  // order of A's parameters.
-  std::optional<Difference> first;
-  Horizon horizon;                    // of compare_trajectories
+struct Comparison : Judgement {
   double deviation = 0, control = 0;  // the largest, over gradients (and weights): of B, of the controls
-  // compare_gradients, if nothing differs: any tensor times 1 + resolution would have been detected, except tensors
-  // that are 0 or rounding noise.
-  double resolution = 0;
-  // Everything that was not compared: parameters that the map leaves out, buffers without a partner, ... Part of
-  // message() if the verdict is `same`.
-  std::vector<std::string> not_compared;
-
-  // Set for a difference, if they are found. place: the point at which the two forwards, or the two backwards, part.
-  // cause: tested on these two models; with it the difference in the loss and in every gradient vanishes, and without
-  // it the difference is there again. tried: if there is no cause, the causes that were tested in vain.
-  std::string place, cause;
-  std::vector<std::string> tried;
-
-  bool same() const { return verdict == Verdict::same; }
-  // "same: ...", "undecided: ..." or "different: ...", and below that a line for each tensor that differs, for the
-  // place and for the cause.
-  std::string message() const;
 };
 
 struct CompareOptions {
@@ -83,7 +60,7 @@ struct CompareOptions {
 // within bound() of criterion.h.
 //   different: also a parameter that either model lacks, a NaN in B alone, models that share tensors
 //   undecided: a model that does not repeat itself at the first point, a NaN in A, equal bits at every point, controls
-//              that do not move, a resolution above largest_bound()
+//              that do not move, a detectable factor above 1 + largest_bound()
 //
 // Calls `loss` controls + 2 times at each point, and twice more at the first; again only if the models differ.
 // Throws if the loss throws: the message says which model raised the error.
@@ -92,7 +69,7 @@ Comparison compare_gradients(nn::Module& a, nn::Module& b, const ParameterMap& m
 
 using MakeModel = std::function<std::unique_ptr<nn::Module>()>;
 
-// The first or the second model. Controls and wrong trainings are copies of the first.
+// The first or the second model. Controls and negative controls are copies of the first.
 enum class Which { first, second };
 
 // Makes the optimizer of a model: a function of its parameters, or of its parameters and Which. The second kind can
@@ -127,9 +104,9 @@ class MakeOptimizer {
 // changes them; weights in B's, against M w_A, without blind rows. After the last step, if nothing differs, the buffers
 // are compared that the map relates and that began with the same values.
 //
-// The bound has to stay below the deviations of wrong trainings. These train A for kNegativeSteps steps (the batches
+// The bound has to stay below the deviations of negative controls. These train A for kNegativeSteps steps (the batches
 // repeat if there are fewer) with a mistake: one batch is exchanged for another, or, if the two are equal, the gradient
-// of the second step is negated. If A has norms with gains, a second wrong training freezes them.
+// of the second step is negated. If A has norms with gains, a second negative control freezes them.
 //
 // Models and optimizers are made here, by several calls of these functions; the initial parameters come from the first
 // `make_a()`. A model that does not repeat itself on the first batch is undecided. Calls `batches` for steps in order,

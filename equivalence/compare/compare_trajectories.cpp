@@ -10,12 +10,12 @@
 #include "equivalence/causes/update_cause.h"
 #include "equivalence/compare/beside.h"
 #include "equivalence/compare/compare.h"
-#include "equivalence/compare/found.h"
+#include "equivalence/compare/points.h"
 #include "equivalence/compare/own_training.h"
-#include "equivalence/compare/own_wrong.h"
+#include "equivalence/compare/own_negative_controls.h"
 #include "equivalence/compare/repeats.h"
 #include "equivalence/convert/checkpoint_facts.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "optim/sgd.h"
 #include "streams/parametrize.h"
@@ -66,6 +66,7 @@ class Trajectories {
         found_(partners(*a_, *b_, map, &result_.reason)) {}
 
   Comparison run() {
+    result_.verdict = Verdict::different;
     if (!result_.reason.empty()) return result_;
     const DType dtype = dtype_of(found_);
     carry_over(found_);
@@ -75,14 +76,14 @@ class Trajectories {
 
     RunResult run, reference;
     run.may_be_identical = o_.may_be_identical;
-    std::vector<RunResult> controls(static_cast<size_t>(o_.controls)), wrong = train_wrong();
+    std::vector<RunResult> controls(static_cast<size_t>(o_.controls)), negative = train_negative_controls();
     Lockstep all;
     OwnTraining& first = add<OwnTraining>(all, reference, false);
     add_controls(all, controls);
     OwnTraining& second = add(all, copy_of_second(), run, false, Which::second);
     for (int step = 0; step < o_.steps; ++step) all.step(batches_(step), 0);
 
-    result_ = found(run, controls, wrong, all, dtype);
+    result_ = judge(run, controls, negative, all, dtype);
     explain(reference, first, second);
     result_.not_compared = left_out(*a_, map_);
     compare_buffers(all);
@@ -141,22 +142,22 @@ class Trajectories {
     return first.empty() ? differ("second", copy_of_second(), copy_of_second()) : first;
   }
 
-  // Controls show the rounding noise among the gradients: a wrong training does not reach far in noise.
-  std::vector<RunResult> train_wrong() {
+  // Controls show the rounding noise among the gradients: a negative control does not reach far in noise.
+  std::vector<RunResult> train_negative_controls() {
     std::vector<RunResult> controls(static_cast<size_t>(o_.controls));
-    std::vector<RunResult> wrong(gains(*a_).empty() ? 1 : 2);
+    std::vector<RunResult> negative(gains(*a_).empty() ? 1 : 2);
     RunResult reference;
     Lockstep all;
     add<OwnTraining>(all, reference, false);
     add_controls(all, controls);
     const training::Examples other = batches_((kExchanged + 1) % o_.steps);
     if (are_equal(batches_(kExchanged % o_.steps), other))
-      add<Reversed>(all, wrong[0], false);
+      add<Reversed>(all, negative[0], false);
     else
-      add<Misled>(all, wrong[0], false, other);
-    if (wrong.size() > 1) add<Frozen>(all, wrong[1], false);
+      add<Misled>(all, negative[0], false, other);
+    if (negative.size() > 1) add<Frozen>(all, negative[1], false);
     for (int step = 0; step < kNegativeSteps; ++step) all.step(batches_(step % o_.steps), 0);
-    return wrong;
+    return negative;
   }
 
   // Adds the findings that the verdict alone does not give.
@@ -164,7 +165,7 @@ class Trajectories {
     if (result_.verdict == Verdict::undecided) result_.reason = why_undecided(reference, first);
     if (result_.verdict == Verdict::different) {
       const Explained explained = cause(second);
-      result_.place = explained.place, result_.cause = explained.cause, result_.tried = explained.tried;
+      take_cause(result_, explained);
     }
     result_.reason += held("first", first) + held("second", second);
   }
@@ -178,22 +179,23 @@ class Trajectories {
       of_first.push_back(pairs.of_first(m.training->model()));
     const std::vector<Tensor> of_second = pairs.of_second(all.members().back().training->model());
     CompareCount count{"buffer"};
-    std::vector<DifferingTensor> differ;
+    std::vector<Deviation> differ;
     for (size_t i = 0; i < pairs.names().size(); ++i) {
       std::vector<Tensor> controls;
       for (size_t c = 1; c < of_first.size(); ++c) controls.push_back(of_first[c][i]);
       const Seen s = see_beside("buffer", pairs.names()[i], of_second[i], of_first[0][i], controls, 1, dtype);
-      if (s.share(dtype) > 1) differ.push_back(equivalence::differing(s, dtype));
-      if (!has_factor(s.pair) || !result_.same()) result_.not_compared.push_back(pairs.names()[i]);
+      if (s.share(dtype) > 1) differ.push_back(deviation_of(s, dtype));
+      if (!has_factor(s.pair) || !result_.equivalent()) result_.not_compared.push_back(pairs.names()[i]);
       ++count.compared;
     }
     result_.not_compared.insert(result_.not_compared.end(), pairs.unpaired().begin(), pairs.unpaired().end());
-    if (differ.empty() || !result_.same()) return;
+    if (differ.empty() || !result_.equivalent()) return;
     count.differing = differ.size();
     const size_t n = found_.a.size();
     result_.verdict = Verdict::different;
-    result_.first = {o_.steps, "buffer", differ[0].place, differ, {{"loss", 1}, {"gradient", n}, {"weight", n}, count}};
-    result_.reason = where_to_look(text("after step ", o_.steps), result_.first->counts);
+    result_.first_difference = {
+        o_.steps, "buffer", differ[0].where, differ, {{"loss", 1}, {"gradient", n}, {"weight", n}, count}};
+    result_.reason = where_to_look(text("after step ", o_.steps), result_.first_difference->counts);
   }
 
   std::string why_undecided(const RunResult& reference, OwnTraining& first) const {
@@ -212,9 +214,9 @@ class Trajectories {
   Explained cause(const OwnTraining& second) {
     Explained explained;
     if (!second.has_gradient()) explained.cause = kNoGradient;
-    if (!result_.first || !second.has_gradient()) return explained;
-    const int step = result_.first->step;
-    const bool update = result_.first->quantity == std::string_view("weights");
+    if (!result_.first_difference || !second.has_gradient()) return explained;
+    const int step = result_.first_difference->step;
+    const bool update = result_.first_difference->quantity == std::string_view("weights");
     Lockstep before;
     RunResult reference, run;
     nn::Module& a = add<OwnTraining>(before, reference, false).model();
@@ -249,8 +251,8 @@ class Trajectories {
   // Names of A's parameters whose weights differ.
   std::vector<std::string> differing() const {
     std::vector<std::string> names;
-    for (const DifferingTensor& t : result_.first->tensors)
-      if (t.quantity == "weight") names.push_back(t.place.tensor);
+    for (const Deviation& d : result_.first_difference->deviations)
+      if (d.what == "weight") names.push_back(d.where.tensor);
     return names;
   }
 

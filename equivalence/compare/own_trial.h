@@ -5,7 +5,7 @@
 #include <span>
 
 #include "equivalence/causes/trial.h"
-#include "equivalence/compare/found.h"
+#include "equivalence/compare/points.h"
 #include "equivalence/compare/own_training.h"
 
 namespace isonorm::equivalence {

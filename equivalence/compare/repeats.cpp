@@ -4,7 +4,7 @@
 
 #include "core/printed.h"
 #include "equivalence/convert/checkpoint_facts.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "training/steps/loop.h"
 
 namespace isonorm::equivalence {

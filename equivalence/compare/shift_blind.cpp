@@ -122,7 +122,7 @@ std::string cause(const Found& found, const Found& eval, const Found& flat,
 
 bool Sums::blind() const { return sum <= bound; }
 
-std::string ShiftBlindness::message() const {
+std::string ShiftBlindness::sentence() const {
   return text(convertible ? "convertible: " : "not convertible: ", reason, likely.empty() ? "" : "; likely ", likely);
 }
 

@@ -5,7 +5,7 @@
 //   F4  readers' gradients sum to 0 along the stream: A may be replaced by A P (not behind a learned gain or bias)
 //
 //   const auto blind = equivalence::check_shift_blind(model, training::cross_entropy_of, batches);
-//   if (!blind.convertible) std::puts(blind.message().c_str());
+//   if (!blind.convertible) std::puts(blind.sentence().c_str());
 //   // not convertible: the gradient of entry.weight sums along the stream to 3.1e-01 of its largest entry, the
 //   // bound is 1.7e-13 (4 of 4 writers); likely no final norm, ...
 #pragma once
@@ -32,7 +32,7 @@ struct ShiftBlindness {
   };
   std::vector<Row> parameters, streams;
 
-  std::string message() const;
+  std::string sentence() const;
 };
 
 // Draws the parameters `options.points` times, like compare_gradients(). Writers and readers are the ones with which

@@ -10,7 +10,7 @@
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/convert/sum_rounding.h"
-#include "equivalence/coordinates/pairs.h"
+#include "equivalence/judge/pairs.h"
 #include "streams/map.h"
 #include "streams/rotation.h"
 #include "streams/stream.h"

@@ -9,7 +9,7 @@
 #include "core/system/foreign_text.h"
 #include "equivalence/convert/pieces.h"
 #include "equivalence/convert/checkpoint_facts.h"
-#include "equivalence/coordinates/pairs.h"
+#include "equivalence/judge/pairs.h"
 #include "streams/stream.h"
 #include "training/steps/loop.h"
 

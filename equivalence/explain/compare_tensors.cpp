@@ -10,10 +10,10 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/printed.h"
-#include "equivalence/coordinates/power.h"
+#include "equivalence/judge/detectable.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/explain/hypotheses.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -90,6 +90,7 @@ class Comparer {
  public:
   Comparer(const LazyState& a, const LazyState& b, const ParameterMap& map, const CompareTensorsOptions& o)
       : a_(a), b_(b), o_(o) {
+    result_.verdict = Verdict::different;
     for (const std::string& pattern : o.noise) zero_in_exact_arithmetic_.leave_out(pattern);
     result_.order = o.order.source;
     std::vector<std::string> names = o.order.names;
@@ -230,8 +231,9 @@ class Comparer {
 
   // of_all: the largest gradient.
   void judge(Row& row, const Compared& c, double of_all) {
-    if (row.verdict() == Verdict::same) {
-      if (!row.identical && row.tolerance > 0 && c.scale > 0) row.resolution = seen_from(row.deviation, row.tolerance);
+    if (row.verdict() == Verdict::equivalent) {
+      if (!row.identical && row.tolerance > 0 && c.scale > 0)
+        row.detectable = detectable_factor(row.deviation, row.tolerance);
       return;
     }
     const double small = c.noise * of_all;  // below that a gradient can be rounding noise
@@ -293,7 +295,7 @@ class Comparer {
     for (size_t i = 0; i < result_.rows.size() && looked_at < kExplained; ++i) {
       if (result_.rows[i].verdict() != verdict) continue;
       const std::string why = explained(i);
-      if (!why.empty()) result_.likely = text(looked_at > 0 ? text("of ", result_.rows[i].name, ", ") : "", why);
+      if (!why.empty()) result_.likely_cause = text(looked_at > 0 ? text("of ", result_.rows[i].name, ", ") : "", why);
       if (!why.empty()) return;
       ++looked_at;
     }
@@ -307,15 +309,15 @@ class Comparer {
     for (const Row& row : result_.rows) {
       equal = equal && row.identical;
       if (!row.identical) unseen = std::max(unseen, row.tolerance);
-      result_.resolution = std::max(result_.resolution, row.resolution);
+      result_.detectable = std::max(result_.detectable, row.detectable);
       noise += row.taken_noise;
-      if (row.verdict() == Verdict::same && !row.taken_noise)
+      if (row.verdict() == Verdict::equivalent && !row.taken_noise)
         share = std::max(share, row.tolerance > 0 ? row.deviation / row.tolerance : 0);
       else if (row.verdict() == Verdict::undecided)
         first_undecided = undecided++ == 0 ? &row : first_undecided;
       else if (row.verdict() == Verdict::different && differing++ == 0)
         first = &row;
-      if (row.verdict() == Verdict::same && !first) result_.agrees = row.name;
+      if (row.verdict() == Verdict::equivalent && !first) result_.agrees = row.name;
       if (row.verdict() != Verdict::different || !row.problem.empty() || row.deviation <= furthest) continue;
       result_.furthest = row.name, furthest = std::isnan(row.deviation) ? INFINITY : row.deviation;
     }
@@ -328,8 +330,9 @@ class Comparer {
     const bool unmeasured = !o_.controls.empty() && !controls_moved_ && !equal;
     if (first && !(unmeasured && first->problem.empty())) {
       if (first->problem.empty()) {
-        result_.first = furthest_off({reread(first_at)});
-        why = text(describe(*result_.first), ": ", scientific(result_.first->deviation),
+        const EntryPlace place = *furthest_off({reread(first_at)});
+        result_.first_difference = {.quantity = "tensor", .place = place};
+        why = text(describe(place), ": ", scientific(place.deviation),
                    " of the largest entry of its tensor, the tolerance is ", scientific(first->tolerance),
                    o_.controls.empty() ? "" : text(", rounding alone does ", scientific(first->control)));
       } else {
@@ -358,16 +361,16 @@ class Comparer {
                  "; the others agree)");
       explain_first(Verdict::undecided);
     } else {
-      result_.verdict = Verdict::same;
+      result_.verdict = Verdict::equivalent;
       result_.identical = equal;
       why = equal ? text(plural(n, "tensor"), ", equal to the last bit")
                   : text(plural(n, "tensor"), ", at most ", std::ceil(100 * share), " % of the tolerance");
       if (left_out_ > 0) why += text(", ", left_out_, " left out by the map");
-      if (result_.resolution > 0) why += ", " + would_have_shown(result_.resolution);
+      if (result_.detectable > 0) why += ", " + detectable_text(result_.detectable);
       if (unseen > 0) why += text(", entries below ", scientific(unseen), " of the largest of their tensor not seen");
       if (noise > 0) why += text(", ", noise, " taken for noise as named");
     }
-    if (result_.verdict != Verdict::same) result_.resolution = 0;
+    if (result_.verdict != Verdict::equivalent) result_.detectable = 0;
     if (result_.verdict == Verdict::different && !unused_rule_.empty())
       why += text("; the map's rule ", unused_rule_, " fits no tensor of the first");
   }
@@ -384,14 +387,6 @@ class Comparer {
   std::string unused_rule_;         // of the map
 };
 
-std::string sentence(const TensorsComparison& r) {
-  if (!r.likely.empty()) return text(r.reason, "; likely ", r.likely);
-  if (r.tried.empty() || r.verdict != Verdict::different) return r.reason;
-  std::string all;
-  for (const std::string& name : r.tried) all += (all.empty() ? "" : ", ") + name;
-  return text(r.reason, "; none of these explains it: ", all);
-}
-
 }  // namespace
 
 TensorsComparison compare_tensors(const LazyState& a, const LazyState& b, const ParameterMap& map,
@@ -404,59 +399,7 @@ TensorsComparison compare_tensors(const LazyState& a, const LazyState& b, const 
 
 Verdict Row::verdict() const {
   if (undecided) return Verdict::undecided;
-  return problem.empty() && (taken_noise || deviation <= tolerance) ? Verdict::same : Verdict::different;
-}
-
-std::string TensorsComparison::message() const { return text(name_of(verdict), ": ", sentence(*this)); }
-
-reports::Document document_of(const TensorsComparison& r) {
-  using reports::Value;
-  reports::TextTable tensors{
-      .heading = "Tensors",
-      .columns = {"in A", "in B", "shape", "deviation", "rounding", "tolerance", "resolution", "problem", "verdict"},
-      .detail = true};
-  for (const TensorsComparison::Row& row : r.rows) {
-    const reports::Tone tone = row.verdict() == Verdict::different ? reports::Tone::bad : reports::Tone::plain;
-    tensors.rows.push_back({{row.name},
-                            {row.partner},
-                            {text(row.shape)},
-                            row.problem.empty() ? reports::number_cell(row.deviation) : reports::TextCell{},
-                            row.control > 0 ? reports::number_cell(row.control) : reports::TextCell{},
-                            reports::number_cell(row.tolerance),
-                            reports::number_cell(row.resolution),
-                            {row.problem},
-                            {name_of(row.verdict()), tone}});
-  }
-  const auto alone = [&](const std::string& name, const char* where) {
-    tensors.rows.push_back(
-        {{name}, {}, {}, {}, {}, {}, {}, {where}, {name_of(Verdict::different), reports::Tone::bad}});
-  };
-  for (const std::string& name : r.only_a) alone(name, "only in A");
-  for (const std::string& name : r.only_b) alone(name, "only in B");
-  const EntryPlace place = r.first.value_or(EntryPlace{});
-  double share = 0;  // the largest
-  for (const TensorsComparison::Row& row : r.rows)
-    if (row.tolerance > 0) share = std::max(share, row.deviation / row.tolerance);
-  return {.title = "Two sets of tensors",
-          .tone = r.same()                          ? reports::Tone::good
-                  : r.verdict == Verdict::different ? reports::Tone::bad
-                                                    : reports::Tone::plain,
-          .verdict = name_of(r.verdict),
-          .sentence = sentence(r),
-          .details = {{"tensors", std::ssize(r.rows)},
-                      {"tensors that differ", std::ranges::count(r.rows, Verdict::different, &Row::verdict)},
-                      {"share of the tolerance", share},
-                      {"identical", r.identical},
-                      {"resolution", r.resolution},
-                      {"order", r.order},
-                      {"last that agrees", r.agrees},
-                      {"first that differs", r.first ? Value{place.tensor + text(place.index)} : Value{}},
-                      {"its value", r.first ? Value{place.value} : Value{}},
-                      {"in the reference", r.first ? Value{place.reference} : Value{}},
-                      {"its deviation", r.first ? Value{place.deviation} : Value{}},
-                      {"furthest off", r.furthest},
-                      {"cause", r.likely}},
-          .tables = {tensors}};
+  return problem.empty() && (taken_noise || deviation <= tolerance) ? Verdict::equivalent : Verdict::different;
 }
 
 }  // namespace isonorm::equivalence

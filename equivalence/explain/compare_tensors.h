@@ -1,9 +1,9 @@
-// Two sets of named tensors, activations, gradients or weights, from whatever program wrote them: are they the same
+// Two sets of named tensors, activations, gradients or weights, from whatever program wrote them: are they equivalent
 // through a parameter map? If they are not: which tensor is the first that differs, and why?
 //
 //   const auto r = equivalence::compare_tensors(load_safetensors("torch.safetensors"),
 //                                               load_safetensors("ours.safetensors"), map);
-//   std::puts(r.message().c_str());
+//   std::puts(r.sentence().c_str());
 //   // different: fc.weight[3, 4] is 0.25, in the reference 0.5: 5.0e-01 of the largest entry of its tensor, the
 //   // tolerance is 1.0e-10 (1 of 42 tensors differs)
 //
@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "equivalence/coordinates/parameter_map.h"
-#include "equivalence/coordinates/pairs.h"
+#include "equivalence/judge/pairs.h"
 #include "equivalence/explain/recorded.h"
-#include "equivalence/lockstep/result.h"
+#include "equivalence/judge/judgement.h"
 #include "io/lazy_state.h"
 #include "reports/document.h"
 
@@ -37,7 +37,7 @@ struct CompareTensorsOptions {
   // Everything is undecided if no control differs from A.
   std::vector<LazyState> controls = {};
   // Names in A, with the * of parameter maps, of gradients that are zero in exact arithmetic, such as gradients of key
-  // biases. The files hold rounding noise for them: such a gradient counts as the same if it is below 1000 eps (at most
+  // biases. The files hold rounding noise for them: such a gradient counts as equivalent if it is below 1000 eps (at most
   // 1 %) of the largest gradient in both files. Otherwise the name changes nothing.
   std::vector<std::string> noise = {};
   // The order of the comparison; if it has no names, A's own order.
@@ -46,35 +46,29 @@ struct CompareTensorsOptions {
   std::vector<streams::Layout> layouts = {};
 };
 
-struct TensorsComparison {
-  // undecided: nothing differs that could be compared, and something could not.
-  Verdict verdict = Verdict::different;
-  bool identical = false;           // same, and every row is
-  std::string reason, likely;       // one sentence; the cause of the difference, if a hypothesis explains it
-  std::vector<std::string> tried;   // hypotheses whose inputs were all recorded
-  double resolution = 0;            // if nothing differs: the largest of the rows
-  std::optional<EntryPlace> first;  // the entry furthest off in the first tensor that differs
-  std::string agrees, furthest;     // the last tensor that agrees before it; the tensor that deviates most
-  std::string order;                // the order that "first" refers to; empty: A's own
+// `likely_cause`: a hypothesis that explains the difference; `tried`: hypotheses whose inputs were all recorded.
+// `detectable`: the largest of the rows. undecided: nothing differs that could be compared, and something could not.
+struct TensorsComparison : Judgement {
+  bool identical = false;  // equivalent, and every row is
+  std::string agrees,
+      furthest;       // the last tensor that agrees before the first difference; the tensor that deviates most
+  std::string order;  // the order that first_difference refers to; empty: A's own
 
   struct Row {
     std::string name, partner;  // in A and in B
     Dims shape;                 // as compared
     double deviation = 0, tolerance = 0;
     double control = 0;        // deviation of the farthest control
-    double resolution = 0;     // the tensor times 1 + resolution would have been detected; 0: any change, or it is 0
+    double detectable = 0;     // the tensor times 1 + detectable would have been detected; 0: any change, or it is 0
     std::string problem = {};  // why it differs or could not be compared, if no number says so
     bool identical = false;    // one dtype and equal bits (0 is not -0), and no map acts
     bool undecided = false;    // a gradient that may or may not be rounding noise
-    bool taken_noise = false;  // and the same: CompareTensorsOptions::noise names it
+    bool taken_noise = false;  // and equivalent: CompareTensorsOptions::noise names it
 
     Verdict verdict() const;  // different for NaN
   };
   std::vector<Row> rows;                    // in the order of execution
   std::vector<std::string> only_a, only_b;  // without partner
-
-  bool same() const { return verdict == Verdict::same; }
-  std::string message() const;
 };
 
 // Compares B with the reference A, one tensor at a time. Values are computed in f64, but integers are compared as
@@ -100,5 +94,7 @@ TensorsComparison compare_tensors(const LazyState& a, const LazyState& b, const 
 
 // A row per tensor.
 reports::Document document_of(const TensorsComparison& r);
+// The JSON of the document.
+const reports::Description& compare_description();
 
 }  // namespace isonorm::equivalence

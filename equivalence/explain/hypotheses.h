@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "equivalence/coordinates/pairs.h"
+#include "equivalence/judge/pairs.h"
 #include "equivalence/explain/recorded.h"
 #include "streams/stream.h"
 

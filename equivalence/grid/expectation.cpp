@@ -20,9 +20,9 @@ class Needs {
   }
   Needs& need(bool wanted, Property p) { return wanted ? need(p) : *this; }
 
-  Derived verdict(Expectation otherwise = Expectation::different) const {
+  Derived verdict(MaybeVerdict otherwise = Verdict::different) const {
     if (missing_) return {otherwise, text("the update lacks ", name_of(*missing_))};
-    return {Expectation::same, names_.empty() ? "any update that repeats" : text("the update has ", names_)};
+    return {Verdict::equivalent, names_.empty() ? "any update that repeats" : text("the update has ", names_)};
   }
 
  private:
@@ -52,7 +52,7 @@ std::string no_such_model(const Variant& v, bool compressed, bool writers_lose_m
 Derived compressed_storage(const Variant& v, Needs needs) {
   needs.need(Property::writers_mean_unseen).need(Property::readers_mean_unseen);
   if (v.gradients == GradientRule::lifted)  // U acts on w, whose mean is lost, and on M* g = G
-    return needs.verdict(Expectation::undefined);
+    return needs.verdict(MaybeVerdict());
   needs.need(Property::any_width);
   if (row_of(v.form).orthonormal)  // M M* = I, so the metric changes nothing
     return needs.need(Property::rotates).verdict();
@@ -64,8 +64,8 @@ Derived compressed_storage(const Variant& v, Needs needs) {
 
 // Storage of P w, read by RMSNorm, which equals LayerNorm as long as the stored writers have no mean.
 Derived recentred_storage(const Variant& v, Needs needs, const Visible& visible) {
-  needs.need(Property::writers_mean_unseen);                                              // the mean of w is lost
-  if (v.gradients == GradientRule::lifted) return needs.verdict(Expectation::undefined);  // P U(P g, w), as a5
+  needs.need(Property::writers_mean_unseen);                                      // the mean of w is lost
+  if (v.gradients == GradientRule::lifted) return needs.verdict(MaybeVerdict());  // P U(P g, w), as a5
   const bool readers = of_readers(v.start);  // if readers' rows sum to 0, then 1^T g = 0 (F6)
   needs.need(readers || of_readers(v.after_step), Property::readers_mean_unseen);
   needs.need(readers && !of_readers(v.after_step), Property::keeps_readers);
@@ -78,20 +78,15 @@ Derived recentred_storage(const Variant& v, Needs needs, const Visible& visible)
 
 }  // namespace
 
-const char* name_of(Expectation e) {
-  constexpr const char* names[] = {"same", "different", "n/a", "undecided"};
-  return names[static_cast<size_t>(e)];
-}
-
 Derived expectation(const Variant& v, const Predicates& update, const Visible& visible) {
   const bool mapped = v.storage == Stored::mapped && !row_of(v.form).raw();
   const bool compressed = mapped && row_of(v.form).compressed();
   const bool writers = mapped || of_writers(v.start) || of_writers(v.after_step);  // lose their mean
   const bool readers = compressed || of_readers(v.start) || of_readers(v.after_step);
   if (const std::string why = no_such_model(v, compressed, writers, readers, visible); !why.empty())
-    return {Expectation::undefined, why};
+    return {MaybeVerdict(), why};
   if (visible.another_function.contains(v.form))
-    return {Expectation::different, text("on a stream of ", name_of(v.form), " the model is another function"),
+    return {Verdict::different, text("on a stream of ", name_of(v.form), " the model is another function"),
             /*same_start=*/false};
   Needs needs(update);
   if (compressed) return compressed_storage(v, needs);

@@ -4,22 +4,24 @@
 // store one model".
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "equivalence/coordinates/variant.h"
 #include "equivalence/grid/predicates.h"
 #include "equivalence/grid/visible.h"
+#include "equivalence/judge/judgement.h"
 
 namespace isonorm::equivalence {
 
-// same, different: compared with Pre-LN's trajectory. undefined: there is no such model, or the optimizer would need a
+// equivalent, different: compared with Pre-LN's trajectory. None: there is no such model, or the optimizer would need a
 // value that is not stored. undecided occurs only as an observation.
-enum class Expectation { same, different, undefined, undecided };
-const char* name_of(Expectation expectation);  // "same", "different", "n/a", "undecided"
+using MaybeVerdict = std::optional<Verdict>;
+inline const char* name_of(MaybeVerdict verdict) { return verdict ? name_of(*verdict) : "n/a"; }
 
 struct Derived {
-  Expectation value;
-  std::string because;     // a sentence: the property that decided, or the reason for `undefined`
+  MaybeVerdict value;
+  std::string because;     // a sentence: the property that decided, or the reason why there is no verdict
   bool same_start = true;  // if different: false if the model is another function from the start
 };
 

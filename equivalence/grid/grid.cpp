@@ -9,10 +9,10 @@
 #include "core/random.h"
 #include "core/system/parallel.h"
 #include "core/system/stopwatch.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"
-#include "equivalence/lockstep/wrong_training.h"
+#include "equivalence/lockstep/negative_control.h"
 #include "io/data/published_sets.h"
 #include "io/sha256.h"
 #include "streams/parametrize.h"
@@ -77,18 +77,18 @@ std::vector<RunResult> train(const TableOptions& o, const Recipe& recipe, Start&
   std::vector<RunResult> controls = control_records(o.controls), runs;
   for (const Cell* cell : cells) {
     runs.push_back(record(cell->variant));
-    if (cell->expected == Expectation::different) runs.back().expected = Verdict::different;
+    if (cell->expected == Verdict::different) runs.back().expected = Verdict::different;
     runs.back().same_start = cell->same_start;
   }
   Lockstep all(p, start.initial(), reference, controls, runs);
-  std::vector<RunResult> wrong = wrong_records(p);
-  add_wrong(all, p, start.initial(), wrong, start.batch(kNegativeSteps));
+  std::vector<RunResult> negative = negative_control_records(p);
+  add_negative_controls(all, p, start.initial(), negative, start.batch(kNegativeSteps));
   for (int t = 0; t < o.steps; ++t) {
     all.step(start.batch(t), recipe.lr);
     if (!go_on(t + 1)) return {};
   }
   for (RunResult& run : runs) run.control = running_maximum(controls);
-  judge(runs, reach(wrong), p.dtype);
+  judge(runs, reach(negative), p.dtype);
   return runs;
 }
 
@@ -99,34 +99,21 @@ template <class Named> void check_distinct(const std::vector<Named>& list, const
             j + 1, " and ", i + 1);
 }
 
-// A run that looks as expected but falls short (of the margin, or because it was compared with itself) is undecided and
-// contradicts nothing. criterion.cpp concludes likewise.
-Expectation observation(const Cell& cell, const RunResult& run) {
-  const Expectation seen = run.observed == Verdict::same        ? Expectation::same
-                           : run.observed == Verdict::different ? Expectation::different
-                                                                : Expectation::undecided;
-  return !run.as_expected && seen == cell.expected ? Expectation::undecided : seen;
-}
-
-Outcome outcome(const Cell& cell, const RunResult& run) {
-  if (run.as_expected) return Outcome::agrees;
-  return observation(cell, run) == Expectation::undecided ? Outcome::undecided : Outcome::contradicts;
-}
-
 }  // namespace
 
 void take_seed(Cell& cell, const RunResult& run, bool first) {
-  const bool low = cell.expected == Expectation::different;  // the seed that differs least counts
+  const bool low = cell.expected == Verdict::different;  // the seed that differs least counts
   for (const Quantity& q : kQuantities) {
     double &kept = cell.deviation.*q.size, &control = cell.control.*q.size;
     const double value = run.largest.*q.size;
     kept = first ? value : low && value < kept ? value : low && value == value ? kept : larger(kept, value);
     if (!(run.control.*q.path).empty()) control = larger(control, (run.control.*q.path).back());
   }
-  if (!first && outcome(cell, run) <= cell.outcome) return;
-  cell.observed = observation(cell, run);
+  if (!first && run.agreement() <= cell.agreement) return;
+  cell.agreement = run.agreement();
+  // A run that looks as expected but falls short of the margin, or was compared with itself, shows nothing.
+  cell.observed = cell.agreement == Verdict::undecided ? Verdict::undecided : run.verdict;
   cell.reason = run.reason;
-  cell.outcome = outcome(cell, run);
 }
 
 Predicates predicates_of(const TableOptions& o, const Recipe& recipe) { return predicates_of(Start(o, 1), recipe); }
@@ -171,15 +158,14 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
       result.cells.push_back({.variant = v,
                               .recipe = o.columns[c],
                               .expected = e.value,
-                              .observed = Expectation::undefined,
+                              .observed = {},
                               .because = e.because,
                               .same_start = e.same_start});
     }
   for (size_t c = 0; c < o.columns.size(); ++c) {
     std::vector<Cell*> defined;
     for (size_t row = 0; row < o.rows.size(); ++row)
-      if (Cell& cell = result.cells[row * o.columns.size() + c]; cell.expected != Expectation::undefined)
-        defined.push_back(&cell);
+      if (Cell& cell = result.cells[row * o.columns.size() + c]; cell.expected) defined.push_back(&cell);
     for (int seed = 1; seed <= o.seeds; ++seed) {
       const std::vector<RunResult> runs =
           train(o, o.columns[c], starts[static_cast<size_t>(seed - 1)], {defined.begin(), defined.end()},
@@ -189,8 +175,8 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
       ++passes;
     }
   }
-  result.outcome = Outcome::agrees;
-  for (const Cell& cell : result.cells) result.outcome = std::max(result.outcome, cell.outcome);
+  result.verdict = Verdict::equivalent;
+  for (const Cell& cell : result.cells) result.verdict = std::max(result.verdict, cell.agreement);
   result.seconds = watch.seconds();
   return result;
 }

@@ -8,7 +8,8 @@
 
 #include "equivalence/grid/expectation.h"
 #include "equivalence/grid/recipe.h"
-#include "equivalence/lockstep/result.h"
+#include "equivalence/judge/run_result.h"
+#include "training/records/manifest.h"
 
 namespace isonorm::equivalence {
 
@@ -29,22 +30,20 @@ struct TableOptions {
   std::vector<Recipe> columns{recipes().begin(), recipes().end()};
 };
 
-// undecided: nothing contradicts, but something was not seen either way, or not by the margin.
-enum class Outcome { agrees, undecided, contradicts };
-
-// One variant with one recipe. Deviations are relative, and the largest over the steps. If `same` is expected, they are
+// One variant with one recipe. Deviations are relative, and the largest over the steps. If `equivalent` is expected, they are
 // the largest over the seeds; if `different` is expected, those of the seed that differs least. NaN stays.
 struct Cell {
   Variant variant;
   Recipe recipe;
-  Expectation expected, observed;  // undefined: not trained
-  std::string because{};           // the reason for the expectation
-  bool same_start = true;          // as in Derived
-  Outcome outcome = Outcome::agrees;
-  std::string reason{};               // of the seed with the worst outcome
+  MaybeVerdict expected, observed;  // none: not trained
+  std::string because{};            // the reason for the expectation
+  bool same_start = true;           // as in Derived
+  // RunResult::agreement() of the worst seed: is what was observed what is expected?
+  Verdict agreement = Verdict::equivalent;
+  std::string reason{};               // of the seed with the worst agreement
   Magnitudes deviation{}, control{};  // control: the largest over seeds
 
-  bool as_expected() const { return outcome == Outcome::agrees; }
+  bool as_expected() const { return agreement == Verdict::equivalent; }
 };
 
 // Adds the verdict of one more seed to the cell. The first seed replaces the cell's values.
@@ -57,7 +56,7 @@ struct TableResult {
   std::vector<Predicates> predicates;    // of each column's update
   Visible visible;                       // of the model's function
   std::vector<Cell> cells;               // row by row
-  Outcome outcome = Outcome::undecided;  // the worst outcome of a cell
+  Verdict verdict = Verdict::undecided;  // the worst agreement of a cell
   bool interrupted = false;              // nothing is concluded
   double seconds = 0;
 
@@ -67,7 +66,7 @@ struct TableResult {
     return cells[normalize_index(row, rows, "table: row") * columns +
                  normalize_index(column, columns, "table: column")];
   }
-  bool as_expected() const { return !interrupted && outcome == Outcome::agrees; }
+  bool as_expected() const { return !interrupted && verdict == Verdict::equivalent; }
 };
 
 struct TableProgress {

@@ -8,7 +8,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "equivalence/coordinates/parametrisation.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/lockstep/training.h"
 #include "streams/parametrize.h"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/lockstep/trainee.h"
 #include "streams/stream.h"
@@ -105,7 +105,7 @@ void Lockstep::step(const training::Examples& batch, double lr) {
         const double d = equivalence::deviation({p});
         if (d <= limit) continue;
         ++count.differing;
-        r.first_difference->tensors.push_back({kTensorOf[q], *furthest_off({p}), d, limit});
+        r.first_difference->deviations.push_back({kTensorOf[q], *furthest_off({p}), d, limit});
       }
       r.first_difference->counts.push_back(count);
     }

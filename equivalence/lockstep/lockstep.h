@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "equivalence/lockstep/result.h"
+#include "equivalence/judge/run_result.h"
 #include "equivalence/lockstep/training.h"
 #include "training/build_model.h"
 

@@ -6,9 +6,9 @@
 #include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
 #include "core/system/stopwatch.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
-#include "equivalence/lockstep/wrong_training.h"
+#include "equivalence/lockstep/negative_control.h"
 #include "optim/schedule.h"
 #include "streams/stream.h"
 #include "training/fields.h"
@@ -42,7 +42,7 @@ class Proof {
     manual_seed(o_.seed);
     initial_ = build_model(o_, {.form = Form::layer_norm});
     const int runs = 1 + options.controls + static_cast<int>(options.forms.size()) + (options.against ? 1 : 0);
-    const int negative = 1 + options.controls + static_cast<int>(wrong_records(o_).size());
+    const int negative = 1 + options.controls + static_cast<int>(negative_control_records(o_).size());
     work_ = o_.step_count() * runs + kNegativeSteps * negative + test_steps() * runs;
   }
 
@@ -64,14 +64,14 @@ class Proof {
       if (!test(all)) return stop();
     }
 
-    std::vector<RunResult> negative = wrong_records(o_), controls = result_.controls;
+    std::vector<RunResult> negative = negative_control_records(o_), controls = result_.controls;
     for (RunResult& c : controls) c.deviations = {}, c.losses.clear();
     RunResult& reference = result_.negative_reference = reference_record();
     const size_t first = result_.runs.size();
     result_.runs.insert(result_.runs.end(), negative.begin(), negative.end());
     const std::span<RunResult> runs = std::span(result_.runs).subspan(first);
     Lockstep all(o_, *initial_, reference, controls, {});
-    add_wrong(all, o_, *initial_, runs, source_.batch(kNegativeSteps));
+    add_negative_controls(all, o_, *initial_, runs, source_.batch(kNegativeSteps));
     if (!train(all, Phase::negative, kNegativeSteps, [&](int) { return o_.lr; })) return stop();
     for (RunResult& r : runs) r.control = running_maximum(controls);
     conclude(result_);
@@ -152,6 +152,21 @@ training::Manifest manifest_of(const ProofOptions& options) {
         (name == "controls" && options.controls != ProofOptions().controls) || name == "against")
       m.command += text(" --", name, " ", value);
   return m;
+}
+
+void conclude(ProofResult& proof) {
+  for (RunResult& control : proof.controls) control.largest = largest(control.deviations);
+  proof.control = running_maximum(proof.controls);
+  proof.largest_control = largest(proof.control);
+  std::vector<RunResult> negative;
+  for (const RunResult& run : proof.runs)
+    if (run.expected == Verdict::different && run.same_start) negative.push_back(run);
+  const Magnitudes reached = reach(negative);
+  proof.horizon = horizon(proof.control, reached, proof.options.training.dtype);
+  for (RunResult& run : proof.runs)
+    if (run.control.loss.empty()) run.control = proof.control;
+  proof.verdict = judge(proof.runs, reached, proof.options.training.dtype);
+  if (proof.interrupted) proof.verdict = Verdict::undecided;
 }
 
 ProofResult prove(const ProofOptions& options, const ProgressCallback& progress) {

@@ -12,4 +12,9 @@ namespace isonorm::equivalence {
 // (ErrorKind::invalid) and on unreadable files (ErrorKind::io).
 ProofResult prove(const ProofOptions& options, const ProgressCallback& progress = {});
 
+// Fills control, the largest deviations of the controls, reach and horizon (from the runs that are expected to be
+// different). Gives every run without a `control` of its own the proof's, and judges all runs. The verdict of an
+// interrupted proof is undecided.
+void conclude(ProofResult& proof);
+
 }  // namespace isonorm::equivalence

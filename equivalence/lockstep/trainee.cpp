@@ -33,23 +33,24 @@ Trainee::Trainee(const training::TrainingOptions& o, const Variant& variant, dis
 
 Trainee::~Trainee() = default;
 
-void Trainee::falsify(Forgery forgery) {
-  forgery_ = forgery;
-  for (const auto& other : others_) other->falsify(forgery);
-  if (forgery == Forgery::added_twice) on_grad(model_->parameters().back(), [](const Tensor& g) { return g * 2; });
+void Trainee::falsify(NegativeControl mistake) {
+  mistake_ = mistake;
+  for (const auto& other : others_) other->falsify(mistake);
+  if (mistake == NegativeControl::added_twice)
+    on_grad(model_->parameters().back(), [](const Tensor& g) { return g * 2; });
 }
 
 // The loss of this rank's rows of a micro-batch. A mistake of ranks changes the gradients but not the loss.
 Tensor Trainee::loss_of(const training::Examples& batch) {
-  if (forgery_ == Forgery::same_draws) default_generator().share = 0;
+  if (mistake_ == NegativeControl::same_draws) default_generator().share = 0;
   const Tensor loss =
       cross_entropy(forward(batch.inputs), batch.targets, {.label_smoothing = options_.label_smoothing});
   const double rows = static_cast<double>(options_.batch) / static_cast<double>(options_.accumulate),
                ranks = options_.ranks;
   double factor = 1;
-  if (forgery_ == Forgery::summed) factor = ranks;
-  if (forgery_ == Forgery::left_out) factor = group_->rank() != 1;
-  if (forgery_ == Forgery::unweighted) factor = rows / ranks / static_cast<double>(batch.targets.size(0));
+  if (mistake_ == NegativeControl::summed) factor = ranks;
+  if (mistake_ == NegativeControl::left_out) factor = group_->rank() != 1;
+  if (mistake_ == NegativeControl::unweighted) factor = rows / ranks / static_cast<double>(batch.targets.size(0));
   return factor == 1 ? loss : loss + (loss - detach(loss)) * (factor - 1);
 }
 

@@ -7,7 +7,6 @@
 #include "distributed/world.h"
 #include "equivalence/coordinates/lifted.h"
 #include "equivalence/coordinates/variant.h"
-#include "equivalence/lockstep/forgery.h"
 #include "equivalence/lockstep/training.h"
 #include "optim/ema.h"
 #include "streams/parametrize.h"
@@ -15,6 +14,25 @@
 #include "training/steps/step.h"
 
 namespace isonorm::equivalence {
+
+// The mistake that is planted in a negative control.
+enum class NegativeControl {
+  none,
+  eps,               // eps of the norms is multiplied by 1 + size
+  entry,             // one entry is off by `size` times the largest entry of its tensor
+  row,               // one row of a weight is multiplied by 1 + size
+  batch,             // at one step it sees another batch
+  frozen_gains,      // gains and biases of norms are not trained
+  uncorrected_head,  // the head reads the stored table without the stream's map (gpt)
+  centred_entry,     // it begins with centred embeddings, though the first branch reads bare ones
+  // Mistakes of data-parallel ranks:
+  summed,       // gradients are summed instead of averaged
+  left_out,     // the gradient of the second rank is left out
+  added_twice,  // the gradient of the last parameter is summed twice
+  unweighted,   // all ranks have equal weights, though some have one row more
+  same_draws,   // all ranks draw the dropout masks of the first one
+};
+constexpr bool of_ranks(NegativeControl f) { return f >= NegativeControl::summed; }
 
 // A model whose weights are stored and updated as a Variant says: one training loop for all variants. If options.ranks
 // is more than 1, that many threads train one copy each, together. The first copy is compared; all copies have the same
@@ -45,7 +63,7 @@ class Trainee : public Training {
   // The logits.
   virtual Tensor forward(const Tensor& inputs) { return (*model_)(inputs); }
   // From now on the ranks make this mistake.
-  void falsify(Forgery of_ranks);
+  void falsify(NegativeControl of_ranks);
 
   int taken_ = 0;  // calls of differentiate()
 
@@ -68,7 +86,7 @@ class Trainee : public Training {
   std::unique_ptr<distributed::Ranks> ranks_;  // null if there is only one rank
   std::vector<std::unique_ptr<Trainee>> others_;
   distributed::Group* group_ = nullptr;
-  Forgery forgery_ = Forgery::none;  // of the ranks
+  NegativeControl mistake_ = NegativeControl::none;  // of the ranks
   std::unique_ptr<nn::Module> model_;
   const streams::Stream* stream_ = nullptr;  // of the model
   Generator generator_;                      // for dropout

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/random.h"
-#include "equivalence/coordinates/pairs.h"
+#include "equivalence/judge/pairs.h"
 #include "nn/module.h"
 #include "streams/parametrize.h"
 #include "training/steps/examples.h"

@@ -8,7 +8,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/convert/pieces.h"
-#include "equivalence/coordinates/pairs.h"
+#include "equivalence/judge/pairs.h"
 #include "equivalence/reference/readings.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
@@ -176,7 +176,7 @@ class ReferenceCheck {
 }  // namespace
 
 bool ReferenceFindings::agrees() const { return share <= 1; }
-bool ReferenceFindings::same() const { return agrees() && power > 1; }
+bool ReferenceFindings::equivalent() const { return agrees() && power > 1; }
 
 TensorMap load_reference(const std::string& path) {
   const Bytes file = open_bytes(path);

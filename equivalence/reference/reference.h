@@ -21,8 +21,8 @@ struct ReferenceFindings {
   // so the description may be wrong, too.
   std::string unseen = {}, reading = {};  // "h.0.attn.c_proj.weight", "with dim 0"
   double power = std::numeric_limits<double>::infinity();
-  bool agrees() const;  // false for NaN, like same()
-  bool same() const;
+  bool agrees() const;  // false for NaN, like equivalent()
+  bool equivalent() const;
 };
 
 // Loads a reference file, safetensors or .npz (npy.h), with pairs <name>.input, <name>.output. Throws as the loaders of

@@ -12,7 +12,7 @@
 #include "autograd/ops/shape.h"
 #include "core/printed.h"
 #include "equivalence/convert/pieces.h"
-#include "equivalence/coordinates/pairs.h"
+#include "equivalence/judge/pairs.h"
 #include "equivalence/reference/readings.h"
 
 namespace isonorm::equivalence {

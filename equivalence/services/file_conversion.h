@@ -11,7 +11,9 @@ namespace isonorm::equivalence {
 
 // The findings about the result, in f64 before rounding or as stored.
 struct ConversionFindings : StateComparison {
-  bool same() const { return entries.relation == EntryComparison::Relation::second_rounded && readers.same(); }
+  bool equivalent() const {
+    return entries.relation == EntryComparison::Relation::second_rounded && readers.equivalent();
+  }
 };
 
 class FileConversion {

@@ -101,11 +101,11 @@ std::string agreement_text(const std::string& where, const Agreement& a) {
   return text(where,
               printed(" differ by %.1e = %.1f eps of %s; one ulp of every weight does %.1e, allowed %.1e", a.deviation,
                       a.deviation / epsilon(a.format), name_of(a.format), a.control, a.bound()),
-              a.same() ? ": same" : ": different");
+              a.equivalent() ? ": same" : ": different");
 }
 
 std::string entries_text(const std::string& where, const EntryComparison& e) {
-  if (!e.same()) return text(where, " differ: ", e.reason, ": different");
+  if (!e.equivalent()) return text(where, " differ: ", e.reason, ": different");
   if (e.relation == EntryComparison::Relation::identical) return text(where, " are equal to the last bit: same");
   return text(where, " differ by at most ", std::ceil(100 * e.share), " % of what rounding explains: same");
 }

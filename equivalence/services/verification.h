@@ -9,6 +9,7 @@
 #include "core/device.h"
 #include "equivalence/services/named_files.h"
 #include "equivalence/verify/verify.h"
+#include "reports/result.h"
 
 namespace isonorm::services {
 
@@ -24,7 +25,7 @@ struct Verified {
   std::vector<std::pair<std::string, equivalence::Verification>> streams;
   std::string remark = {};  // for files that are equivalent: on what this verdict rests
 
-  bool same() const;
+  equivalence::Verdict verdict() const;  // the worst of the streams
   std::vector<std::string> lines(bool quiet) const;
 };
 
@@ -34,5 +35,8 @@ NamedFiles files_of(const VerifyOptions& options);
 // Call files_of() and check_files() first. Throws UsageError if the options do not fit the files, Interrupted if it was
 // to stop, and the errors of the functions that it calls.
 Verified verify(const VerifyOptions& options);
+
+// The result for programs.
+const reports::Schema<Verified>& verify_schema();
 
 }  // namespace isonorm::services

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/printed.h"
+#include "equivalence/text/proof_text.h"
 #include "streams/stream.h"
 #include "training/from_outside.h"
 
@@ -28,12 +29,6 @@ std::string setting(const TableResult& r) {
               plural(r.options.steps, "step"), ", ", plural(r.options.seeds, "seed"), ", ", name_of(r.model.dtype));
 }
 
-reports::Tone tone_of(Outcome a) {
-  return a == Outcome::agrees        ? reports::Tone::good
-         : a == Outcome::contradicts ? reports::Tone::bad
-                                     : reports::Tone::plain;
-}
-
 // The table with all details of each cell.
 reports::TextTable cells_table(const TableResult& r) {
   reports::TextTable table{.heading = text("Every cell: ", title_of(r.options)),
@@ -45,8 +40,8 @@ reports::TextTable cells_table(const TableResult& r) {
                           {title_of(cell.recipe)},
                           {name_of(cell.expected)},
                           {cell.because},
-                          {name_of(cell.observed), tone_of(cell.outcome)}});
-    const bool trained = cell.observed != Expectation::undefined;
+                          {name_of(cell.observed), tone_of(cell.agreement)}});
+    const bool trained = cell.observed.has_value();
     for (const Quantity& q : kQuantities)
       table.rows.back().push_back(trained ? reports::beside_cell(cell.deviation.*q.size, cell.control.*q.size)
                                           : reports::TextCell{});
@@ -76,38 +71,35 @@ std::string notes(const TableResult& r) {
   return all;
 }
 
-const char* verdict_name(const TableResult& r, const Cell* first) {
-  if (r.outcome == Outcome::agrees) return "As theory says";
-  if (r.outcome == Outcome::undecided) return "Undecided";
-  const bool own = from_outside(r.model) || !listed(*first->recipe.optimizer);
-  return own ? "Not as derived from what was measured" : "Not as theory says";
-}
-
-// Verdict and reason.
+// The word on the screen, and the sentence.
 std::pair<std::string, std::string> conclusion(const TableResult& r) {
   if (r.interrupted) return {"Interrupted", "nothing is concluded."};
-  int same = 0, different = 0, undefined = 0, wrong = 0;
+  int equivalent = 0, different = 0, undefined = 0, wrong = 0;
   double largest = 0, smallest = INFINITY;
   const Cell* first = nullptr;
   for (const Cell& cell : r.cells) {
-    if (!cell.as_expected() && cell.outcome == r.outcome && wrong++ == 0) first = &cell;
-    if (cell.observed == Expectation::undefined) ++undefined;
-    if (cell.observed == Expectation::same) ++same, largest = larger(largest, cell.deviation.loss);
-    if (cell.observed == Expectation::different) ++different, smallest = std::min(smallest, cell.deviation.loss);
+    if (!cell.as_expected() && cell.agreement == r.verdict && wrong++ == 0) first = &cell;
+    if (!cell.observed) ++undefined;
+    if (cell.observed == Verdict::equivalent) ++equivalent, largest = larger(largest, cell.deviation.loss);
+    if (cell.observed == Verdict::different) ++different, smallest = std::min(smallest, cell.deviation.loss);
   }
+  const char* word = r.verdict == Verdict::equivalent  ? "Equivalent"
+                     : r.verdict == Verdict::different ? "Different"
+                                                       : "Undecided";
   if (first)
-    return {verdict_name(r, first),
-            text(wrong, " of ", r.cells.size(), " cells, first ", first->variant.alias, " ", first->variant.name,
-                 " with ", title_of(first->recipe), ": expected ", name_of(first->expected), " (", first->because,
-                 "), observed ", name_of(first->observed), " (", first->reason, ").")};
-  std::string out = text("of ", r.cells.size(), " cells ", same, " are the same");
-  if (same > 0) out += text(" (loss within ", scientific(largest), ")");
+    return {word, text(wrong, " of ", r.cells.size(), " cells, first ", first->variant.alias, " ", first->variant.name,
+                       " with ", title_of(first->recipe), ": expected ", name_of(first->expected), " (", first->because,
+                       "), observed ", name_of(first->observed), " (", first->reason, ").")};
+  std::string out = text("All ", r.cells.size(), " cells are as theory says: ", equivalent, " equivalent");
+  if (equivalent > 0) out += text(" (loss within ", scientific(largest), ")");
   out += text(", ", different, " different");
   if (different > 0) out += text(" (by at least ", scientific(smallest), ")");
-  return {verdict_name(r, first), text(out, ", ", undefined, " undefined.")};
+  return {word, text(out, ", ", undefined, " undefined.")};
 }
 
 }  // namespace
+
+std::string sentence_of(const TableResult& result) { return conclusion(result).second; }
 
 std::string title_of(const TableOptions& o) {
   return text(training::name_and_origin(*o.model), connections_text(o.connection), o.affine ? ", affine norms" : "",
@@ -115,9 +107,9 @@ std::string title_of(const TableOptions& o) {
 }
 
 std::string cell_text(const Cell& cell) {
-  if (cell.observed == Expectation::undefined) return "n/a";
-  const char* sign = cell.observed == Expectation::same ? "= " : cell.observed == Expectation::different ? "! " : "? ";
-  return text(sign, short_number(cell.deviation.loss), cell.outcome == Outcome::contradicts ? " ??" : "");
+  if (!cell.observed) return "n/a";
+  const char* sign = cell.observed == Verdict::equivalent ? "= " : cell.observed == Verdict::different ? "! " : "? ";
+  return text(sign, short_number(cell.deviation.loss), cell.agreement == Verdict::different ? " ??" : "");
 }
 
 reports::TextTable predicates_table(const std::vector<Recipe>& columns, const std::vector<Predicates>& predicates) {
@@ -146,7 +138,7 @@ reports::TextTable grid_table(const TableResult& r) {
       .caption =
           "Largest relative deviation of the loss from Pre-LN's over all steps. =: loss, gradients and weights stay "
           "within 30 times what one-ulp controls reach, plus 64 eps, at every step and for every seed. !: they do not. "
-          "?: rounding alone explains as much as a wrong training would show, or too little was seen. n/a: raw weights "
+          "?: rounding alone explains as much as a negative control shows, or too little was seen. n/a: raw weights "
           "would be needed and are not there, or the architecture has no such model. A cell that ends with ?? "
           "contradicts what is expected, which follows from what updates depend on."};
   for (const Recipe& c : r.options.columns) table.columns.push_back(title_of(c));
@@ -154,10 +146,9 @@ reports::TextTable grid_table(const TableResult& r) {
     table.rows.push_back({{text(r.options.rows[row].alias, " ", r.options.rows[row].name)}});
     for (size_t c = 0; c < r.options.columns.size(); ++c) {
       const Cell& cell = r.cell(row, c);
-      const bool same = cell.observed == Expectation::same;
-      table.rows.back().push_back({cell_text(cell), cell.outcome == Outcome::contradicts ? reports::Tone::bad
-                                                    : same                               ? reports::Tone::good
-                                                                                         : reports::Tone::plain});
+      table.rows.back().push_back({cell_text(cell), cell.agreement == Verdict::different   ? reports::Tone::bad
+                                                    : cell.observed == Verdict::equivalent ? reports::Tone::good
+                                                                                           : reports::Tone::plain});
     }
   }
   return table;
@@ -181,20 +172,23 @@ reports::Document document_of(std::span<const TableResult> results) {
       .about = "Ways to store and update a Transformer's weights, each trained beside Pre-LN with every optimizer."};
   double seconds = 0;
   for (const TableResult& r : results) {
-    if (r.outcome > worst->outcome) worst = &r;
+    if (r.verdict > worst->verdict) worst = &r;
     seconds += r.seconds;
     reports::TextTable depends = predicates_table(r.options.columns, r.predicates);
     depends.detail = true;
     add_visible(d, r);
     const auto [verdict, reason] = conclusion(r);
-    if (results.size() > 1) d.remarks.push_back(text(title_of(r.options), ": ", verdict, ": ", reason));
+    if (results.size() > 1)
+      d.remarks.push_back(
+          text(title_of(r.options), ": ", reports::closing({.title = "", .verdict = verdict, .sentence = reason})));
     d.remarks.push_back(text(setting(r), ".", notes(r)));
     d.tables.insert(d.tables.end(), {grid_table(r), depends, cells_table(r)});
   }
   d.tables.push_back(variants_table(results[0]));
   std::tie(d.verdict, d.sentence) = conclusion(*worst);
-  d.tone = tone_of(worst->outcome);
+  d.tone = tone_of(worst->verdict);
   d.environment = environment_of(results[0].manifest, seconds);
+  d.result = table_schema()(results);
   return d;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/text/proof_text.h"
 #include "streams/form.h"
 
@@ -33,7 +33,7 @@ reports::Chart deviation_chart(const ProofResult& proof, const Quantity& q) {
   std::vector<double> limit = reached;
   for (double& c : limit) c = bound(c, proof.options.training.dtype);
   chart.lines.push_back({"bound: 30 times the controls + 64 eps", "bound", limit});
-  chart.lines.push_back({"where the bound has no power left: a third of what a wrong training reaches", "limit",
+  chart.lines.push_back({"where the bound detects nothing: a third of what a negative control reaches", "limit",
                          std::vector<double>(limit.size(), proof.horizon.limit.*q.size)});
   if (!proof.horizon.ended_by.empty()) chart.mark = std::max(1, proof.horizon.steps);
   for (const RunResult& run : proof.runs) {
@@ -67,7 +67,7 @@ void share_axis(std::vector<reports::Chart>& charts) {
 reports::Figure loss_figure(const ProofResult& proof) {
   std::vector<const RunResult*> forms = {&proof.reference}, negative;
   if (!proof.negative_reference.losses.empty()) negative.push_back(&proof.negative_reference);
-  for (const RunResult& run : proof.runs) (run.expected == Verdict::same ? forms : negative).push_back(&run);
+  for (const RunResult& run : proof.runs) (run.expected == Verdict::equivalent ? forms : negative).push_back(&run);
   return {.name = "loss",
           .heading = "Loss",
           .css = "loss",
@@ -94,9 +94,10 @@ reports::Figure deviation_figure(const ProofResult& proof) {
   for (size_t i = 0; i < charts.size(); ++i) figure.panels.push_back({.heading = names[i], .drawing = charts[i]});
   figure.caption =
       "Relative deviation at every step on a logarithmic axis; an exact zero lies on the lower edge. The shaded area "
-      "is what rounding alone does: up to the largest deviation of any control so far. A form is the same while it "
-      "stays under the dashed bound; a negative control has to leave it at once. The bound has power below its limit, "
-      "a third of what a wrong training reaches";
+      "is what rounding alone does: up to the largest deviation of any control so far. A form is equivalent while it "
+      "stays under the dashed bound; a negative control has to leave it at once. The bound detects mistakes below its "
+      "limit, "
+      "a third of what a negative control reaches";
   figure.caption += proof.horizon.ended_by.empty()
                         ? text(": all ", plural(proof.horizon.steps, "step"), ".")
                         : text(": up to step ", proof.horizon.steps, ", the horizon, where the upright line stands.");

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/printed.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/text/proof_figures.h"
 #include "io/json_text.h"
 #include "training/from_outside.h"
@@ -12,16 +12,6 @@
 
 namespace isonorm::equivalence {
 namespace {
-
-// "a", "a and b", "a, b and c".
-std::string listed(const std::vector<std::string>& names) {
-  std::string result;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) result += i + 1 == names.size() ? " and " : ", ";
-    result += names[i];
-  }
-  return result;
-}
 
 enum class Kind { reference, control, form, negative };
 
@@ -49,23 +39,22 @@ reports::TextTable runs_table(const ProofResult& proof) {
                                                                        : reports::TextCell{});
     const bool judged = kind == Kind::form || kind == Kind::negative;
     row.push_back({judged ? name_of(run.expected) : ""});
-    row.push_back({judged ? name_of(run.observed) : "", !judged || run.observed == Verdict::undecided
-                                                            ? reports::Tone::plain
-                                                        : run.as_expected ? reports::Tone::good
-                                                                          : reports::Tone::bad});
+    row.push_back({judged ? name_of(run.verdict) : "", !judged || run.verdict == Verdict::undecided
+                                                           ? reports::Tone::plain
+                                                       : run.as_expected ? reports::Tone::good
+                                                                         : reports::Tone::bad});
     table.rows.push_back(std::move(row));
   };
   add(proof.reference, Kind::reference);
   for (const RunResult& run : proof.controls) add(run, Kind::control);
-  for (const RunResult& run : proof.runs) add(run, run.expected == Verdict::same ? Kind::form : Kind::negative);
+  for (const RunResult& run : proof.runs) add(run, run.expected == Verdict::equivalent ? Kind::form : Kind::negative);
   return table;
 }
 
 reports::TextTable reasons_table(const ProofResult& proof) {
   reports::TextTable table{
       .heading = "How each run was judged", .columns = {"run", "observed", "reason"}, .detail = true};
-  for (const RunResult& run : proof.runs)
-    table.rows.push_back({{run_name(run)}, {name_of(run.observed)}, {run.reason}});
+  for (const RunResult& run : proof.runs) table.rows.push_back({{run_name(run)}, {name_of(run.verdict)}, {run.reason}});
   return table;
 }
 
@@ -76,10 +65,14 @@ double largest_until(const std::vector<double>& values, int steps) {
   return most;
 }
 
-// The sentence of a proof if every run was as expected.
+std::string capitalized(std::string s) {
+  if (!s.empty()) s[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(s[0])));
+  return s;
+}
+
+// The sentences of a proof if every run was as expected.
 std::string equivalence_text(const ProofResult& proof) {
   const Horizon& h = proof.horizon;
-  const std::string note = proof.options.training.optimizer->note(proof.options.training.dtype);
   const size_t steps = proof.reference.losses.size();
   double weight = 0;
   std::vector<std::string> forms;
@@ -92,32 +85,18 @@ std::string equivalence_text(const ProofResult& proof) {
     forms.push_back(run_name(run));
     weight = larger(weight, largest_until(run.deviations.weight, h.steps));
   }
-  const std::string end = end_of(h);
-  std::string result = end.empty() ? "" : text("same up to step ", h.steps, " of ", steps, "; ", end, ". ");
-  result +=
-      text(end.empty() ? "after " : "After ", plural(h.steps, "step"), " on the same batches ", listed(forms),
-           forms.size() == 1 ? " has" : " have", " the weights of layer_norm to ", scientific(weight),
-           "; layer_norm moved by one ulp has them to ", scientific(largest_until(proof.control.weight, h.steps)));
+  const std::string end = end_of(h), note = proof.options.training.optimizer->note(proof.options.training.dtype);
+  std::string result =
+      text(end.empty() ? text("After ", plural(h.steps, "step")) : text("Up to step ", h.steps, " of ", steps),
+           " the weights of ", in_words(forms), " differ from layer_norm's by at most ", scientific(weight),
+           "; a change of one ulp in layer_norm's initial weights makes a difference of ",
+           scientific(largest_until(proof.control.weight, h.steps)), ".");
+  if (!end.empty()) result += text(" ", capitalized(end), ".");
   if (negative > 0)
-    result += negative == 1 ? ", and the negative control came out different"
-                            : text(", and the ", negative, " negative controls came out different");
-  return result + text(". Horizon: ", h.steps, " of ", plural(steps, "step"), "; up to there ", would_have_shown(h),
-                       ".", note.empty() ? "" : text(" ", note, "."));
-}
-
-// The sentence that explains the verdict.
-std::string reason(const ProofResult& proof) {
-  if (proof.interrupted) return "interrupted, nothing is concluded.";
-  if (proof.runs.empty()) return "there was nothing to compare.";
-  for (const RunResult& run : proof.runs) {
-    if (run.as_expected || (proof.verdict == Verdict::different && run.observed == Verdict::undecided)) continue;
-    if (run.observed == run.expected)
-      return text(run_name(run), " came out ", name_of(run.observed), ", as expected, but it does not count (",
-                  run.reason, ").");
-    return text(run_name(run), " was expected to come out ", name_of(run.expected), " and came out ",
-                name_of(run.observed), " (", run.reason, ").");
-  }
-  return equivalence_text(proof);
+    result += negative == 1   ? " The negative control was detected."
+              : negative == 2 ? " Both negative controls were detected."
+                              : text(" All ", negative, " negative controls were detected.");
+  return text(result, " ", capitalized(detectable_text(h)), ".", note.empty() ? "" : text(" ", note, "."));
 }
 
 std::vector<std::string> method(const ProofResult& proof) {
@@ -125,27 +104,14 @@ std::vector<std::string> method(const ProofResult& proof) {
       "All runs start from one initialisation and see the same batches. At every step the loss, the gradients (entry "
       "by entry, in the reference's coordinates, before clipping) and the weights (without the directions that the "
       "function cannot see) are compared with the reference. Let D_c(t) be the largest deviation of any control up to "
-      "step t. A run is the same when D(t) <= 30 D_c(t) + 64 eps at every step, for each of the three, with eps = ",
+      "step t. A run is equivalent if D(t) <= 30 D_c(t) + 64 eps at every step, for each of the three, with eps = ",
       scientific(epsilon(proof.options.training.dtype)),
-      ", as far as that bound lies below a third of what a wrong training reaches (the weaker of the negative "
-      "controls) and below 1e-5 in f64, 1e-2 in f32: up to the horizon, step ",
-      proof.horizon.steps, " here. Where the horizon is nearer than ", kNegativeSteps,
+      ", as far as that bound lies below a third of what the weakest negative control reaches "
+      "and below 1e-5 in f64, 1e-2 in f32: up to the horizon, step ",
+      proof.horizon.steps, " here. If the horizon is nearer than ", kNegativeSteps,
       " steps and the end of the run, it is undecided. A negative control must start as the same function and within ",
       kNegativeSteps, " steps exceed ", separation(proof.options.training.dtype),
       " D_c and 1e-5 in each of the three.")};
-}
-
-void add_horizon(std::vector<reports::Named>& values, const Horizon& h) {
-  const auto text_or_none = [](const std::string& s) { return s.empty() ? reports::Value{} : reports::Value{s}; };
-  values.insert(values.end(), {{"horizon", int64_t{h.steps}},
-                               {"ended by", text_or_none(h.ended_by)},
-                               {"term of the bound", text_or_none(h.term)},
-                               {"limit of the loss", h.limit.loss},
-                               {"limit of gradients", h.limit.gradient},
-                               {"limit of weights", h.limit.weight},
-                               {"resolution of the loss", h.resolution.loss},
-                               {"resolution of gradients", h.resolution.gradient},
-                               {"resolution of weights", h.resolution.weight}});
 }
 
 // Loss and deviations of a run at `step` (from 1); null if the run has not reached it.
@@ -161,7 +127,9 @@ json step_json(const RunResult& run, size_t step) {
 }  // namespace
 
 reports::Tone tone_of(Verdict v) {
-  return v == Verdict::same ? reports::Tone::good : v == Verdict::different ? reports::Tone::bad : reports::Tone::plain;
+  return v == Verdict::equivalent  ? reports::Tone::good
+         : v == Verdict::different ? reports::Tone::bad
+                                   : reports::Tone::plain;
 }
 
 std::vector<reports::TextCell> deviation_cells(const RunResult& run) {
@@ -176,30 +144,39 @@ std::vector<reports::TextCell> deviation_cells(const RunResult& run) {
 
 std::string run_name(const RunResult& run) {
   if (run.device) return text(run.form, " on ", *run.device);
-  if (*run.fault) return text(run.form, ", ", run.fault);
+  if (*run.negative_control) return text(run.form, ", ", run.negative_control);
   if (!run.variant->raw()) return text(run.form, " ", run.variant->name);
   return run.seed == 0 ? run.form : text(run.form, " + 1 ulp (seed ", run.seed, ")");
 }
 
+std::string sentence_of(const ProofResult& proof) {
+  if (proof.interrupted) return "interrupted, nothing is concluded.";
+  if (proof.runs.empty()) return "there was nothing to compare.";
+  for (const RunResult& run : proof.runs) {
+    if (run.as_expected || (proof.verdict == Verdict::different && run.verdict == Verdict::undecided)) continue;
+    if (run.verdict == run.expected)
+      return text(run_name(run), " came out ", name_of(run.verdict), ", as expected, but it does not count (",
+                  run.reason, ").");
+    return text(run_name(run), " was expected to come out ", name_of(run.expected), " and came out ",
+                name_of(run.verdict), " (", run.reason, ").");
+  }
+  return equivalence_text(proof);
+}
+
 reports::Document document_of(const ProofResult& proof) {
   const training::TrainingOptions& o = proof.options.training;
-  const bool same = proof.verdict == Verdict::same, different = proof.verdict == Verdict::different;
-  reports::Document d{
-      .title = "One Transformer in several coordinates",
-      .about = text("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm ", o.model.row().noun,
-                    "s trained side by side, and compared step by step. ", name_of(o.dtype), ", ", rows_text(o), ", ",
-                    plural(o.step_count(), "step"), "."),
-      .tone = tone_of(proof.verdict),
-      .verdict = same        ? "Equivalent"
-                 : different ? "Not equivalent"
-                             : "Undecided",
-      .sentence = reason(proof),
-      .details = {{"steps", static_cast<int64_t>(proof.reference.losses.size())}, {"tested on", proof.test_count}},
-      .tables = {runs_table(proof), reasons_table(proof)},
-      .figures = {loss_figure(proof), deviation_figure(proof)},
-      .method = method(proof),
-      .environment = environment_of(proof.manifest, proof.seconds)};
-  add_horizon(d.details, proof.horizon);
+  reports::Document d{.title = "One Transformer in several coordinates",
+                      .about = text("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm ", o.model.row().noun,
+                                    "s trained side by side, and compared step by step. ", name_of(o.dtype), ", ",
+                                    rows_text(o), ", ", plural(o.step_count(), "step"), "."),
+                      .tone = tone_of(proof.verdict),
+                      .verdict = capitalized(name_of(proof.verdict)),
+                      .sentence = sentence_of(proof),
+                      .tables = {runs_table(proof), reasons_table(proof)},
+                      .figures = {loss_figure(proof), deviation_figure(proof)},
+                      .method = method(proof),
+                      .environment = environment_of(proof.manifest, proof.seconds),
+                      .result = proof_schema()(proof)};
   return d;
 }
 

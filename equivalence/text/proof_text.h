@@ -4,11 +4,11 @@
 #include <string>
 
 #include "equivalence/lockstep/result.h"
-#include "reports/document.h"
+#include "reports/result.h"
 
 namespace isonorm::equivalence {
 
-// good: the same; bad: different.
+// good: equivalent; bad: different.
 reports::Tone tone_of(Verdict verdict);
 
 // "rms_norm", "rms_norm projected_once", "rms_norm, gains frozen", "layer_norm + 1 ulp (seed 3)".
@@ -17,9 +17,12 @@ std::string run_name(const RunResult& run);
 // Largest deviation of loss, gradient and weights, each with the controls' deviation if the run has controls.
 std::vector<reports::TextCell> deviation_cells(const RunResult& run);
 
-// "Equivalent: ...", "Not equivalent: ..." or "Undecided: ...", with the figures, horizon and resolution, or with the
+// "Equivalent. ...", "Different: ..." or "Undecided: ...", with the figures, horizon and what is detectable, or with the
 // first run that was not as expected. Then a row per run, and losses and deviations at every step.
 reports::Document document_of(const ProofResult& proof);
+// The sentence of the document, and its JSON.
+std::string sentence_of(const ProofResult& proof);
+const reports::Schema<ProofResult>& proof_schema();
 
 // The log of a proof: JSON, a line per step, after log_manifest() (training_log.h). The line of a step: phase, step,
 // lr, the reference's loss, and the loss and deviations of every control and run of this phase.

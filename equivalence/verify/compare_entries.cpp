@@ -193,14 +193,14 @@ EntryComparison EntryCheck::result() const {
   EntryComparison found = result_;
   found.largest = rows_.largest, found.blind = rows_.blind;
   const auto relate = [&](double share, Relation relation) {
-    if (found.same() || !found.comparable || !(share <= 1)) return;
+    if (found.equivalent() || !found.comparable || !(share <= 1)) return;
     found.relation = relation, found.share = share;
   };
   relate(rows_.shares.second, identical_ ? Relation::identical : Relation::second_rounded);
   relate(rows_.shares.first, Relation::first_rounded);
   relate(rows_.shares.both, Relation::both_rounded);
-  if (found.same()) found.largest.reset();
-  if (found.same() || !found.reason.empty()) return found;
+  if (found.equivalent()) found.largest.reset();
+  if (found.equivalent() || !found.reason.empty()) return found;
   const char* where = rotated_   ? "in the coordinates of the second"
                       : centred_ ? "in the coordinates of the Pre-LN model"
                                  : "as they are stored";

@@ -23,7 +23,7 @@ struct EntryComparison {
   double share = 0;                             // the largest share of its bound that an entry uses
   bool blind = false;                           // entries that the function does not see differ beyond rounding
 
-  bool same() const { return relation != Relation::none; }
+  bool equivalent() const { return relation != Relation::none; }
 };
 
 // Compares every entry of every tensor of A and B, piece by piece. Let e be the bound on one rounding of the stored

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "equivalence/judge/pairs.h"
 #include "equivalence/verify/canonical.h"
-#include "equivalence/coordinates/pairs.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {

@@ -156,7 +156,7 @@ StateComparison compare(const Side& a, const Side& b, bool readers) {
     if (of_readers) result.readers = of_readers->result(&result.deviations), of_readers.reset();
     if (rotated) return;
     why_a = a.not_zero_mean(means_a), why_b = b.not_zero_mean(means_b);
-    if (!why_a.empty() || !why_b.empty() || entries.same() || !check.may_have_come_through()) return;
+    if (!why_a.empty() || !why_b.empty() || entries.equivalent() || !check.may_have_come_through()) return;
     for (Form form : streams::layer_norm_forms())
       if (form != a.layout.form && form != b.layout.form &&
           (explained(a, form, b, entries) || explained(b, form, a, entries)))

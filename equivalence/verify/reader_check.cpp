@@ -10,7 +10,7 @@
 #include "autograd/ops/shape.h"
 #include "equivalence/convert/pieces.h"
 #include "equivalence/convert/convertible.h"
-#include "equivalence/coordinates/pairs.h"
+#include "equivalence/judge/pairs.h"
 #include "streams/map.h"
 
 namespace isonorm::equivalence {

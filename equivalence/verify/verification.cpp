@@ -94,44 +94,47 @@ const char* relation_text(const EntryComparison& e) {
 
 }  // namespace
 
-bool Verification::same() const {
-  bool outputs_same = true;
-  for (const auto& [what, agreement] : outputs) outputs_same = outputs_same && agreement.same();
-  return options.empty() && entries.same() && outputs_same;
-}
-
-std::string Verification::sentence() const {
-  if (!one_kind) return text("Different models: ", entries.reason, ".");
+Judgement Verification::judgement() const {
+  Judgement j;
+  j.verdict = Verdict::different;
+  if (entries.largest) j.first_difference = {.quantity = "tensor", .place = *entries.largest};
+  if (!one_kind) {
+    j.reason = text("they are different models: ", entries.reason, ".");
+    return j;
+  }
   std::string unlike;
   for (const auto& [what, agreement] : outputs)
-    if (!agreement.same()) unlike += text(unlike.empty() ? "" : " and ", what);
-  if (same()) {
+    if (!agreement.equivalent()) unlike += text(unlike.empty() ? "" : " and ", what);
+  const bool differ = entries.comparable && entries.finite && !entries.equivalent();
+  if (options.empty() && entries.equivalent() && unlike.empty()) {
     const std::string how = entries.relation == Relation::through_a_form
                                 ? text("Every entry of one is the other's after a conversion to ",
                                        name_of(entries.between), ", rounded there and once more.")
                                 : relation_text(entries);
-    if (!rotation.empty())
-      return "Same: the two are one function. Up to a rotation of the stream every entry agrees as far as rounding "
-             "explains.";
-    return text("Same: the two are one function. ", how,
-                entries.blind ? " But for some that no function sees: of the bias of attention's keys." : "");
+    j.verdict = Verdict::equivalent;
+    j.reason = text(
+        "the two are one function. ",
+        rotation.empty()
+            ? text(how, entries.blind ? " But for some that no function sees: of the bias of attention's keys." : "")
+            : "Up to a rotation of the stream every entry agrees as far as rounding explains.");
+  } else if (may_be_rotated && differ && unlike.empty() && options.empty()) {
+    j.verdict = Verdict::undecided;
+    j.reason = text("the entries differ", rotation.empty() ? "" : " up to a rotation, too", ": ", entries.reason, ".",
+                    rotation.empty() ? " A symmetry may connect the two; try --up-to rotation." : "");
+  } else {
+    if (entries.equivalent() && unlike.empty())
+      j.reason = "the two are not one function.";
+    else if (entries.equivalent())
+      j.reason = text("every entry agrees, but not the ", unlike, ".");
+    else if (!unlike.empty() || outputs.empty())
+      j.reason = text("the two are not one function: ", entries.reason, ".");
+    else
+      j.reason = text(
+          "no ", outputs.front().first, " show it, but the entries differ: ", entries.reason,
+          ". Units in another order would do that, and so would a change that these outputs are too coarse to show.");
+    if (!options.empty()) j.reason += text(" Their options differ: ", options, ".");
   }
-  const bool differ = entries.comparable && entries.finite && !entries.same();
-  if (may_be_rotated && differ && unlike.empty() && options.empty())
-    return text("Not shown: the entries differ", rotation.empty() ? "" : " up to a rotation, too", ": ", entries.reason,
-                ". ", rotation.empty() ? "A symmetry may connect the two; try --up-to rotation." : "");
-  std::string why = "Different: ";
-  if (entries.same() && unlike.empty())
-    why += "the two are not one function.";
-  else if (entries.same())
-    why += text("every entry agrees, but not the ", unlike, ".");
-  else if (!unlike.empty() || outputs.empty())
-    why += text("the two are not one function: ", entries.reason, ".");
-  else
-    why += text(
-        "no ", outputs.front().first, " show it, but the entries differ: ", entries.reason,
-        ". Units in another order would do that, and so would a change that these outputs are too coarse to show.");
-  return text(why, options.empty() ? "" : text(" Their options differ: ", options, "."));
+  return j;
 }
 
 Verification verify_models(const training::OpenModelFile& a, const training::OpenModelFile& b,

@@ -115,7 +115,7 @@ std::string random_inputs_text(const training::ModelOptions& options) {
 
 double Agreement::bound() const { return 4 * control + 64 * epsilon(DType::f64); }
 
-bool Agreement::same() const { return deviation <= bound(); }
+bool Agreement::equivalent() const { return deviation <= bound(); }
 
 ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline, Form to, bool inference) {
   const training::ModelOptions options(description);

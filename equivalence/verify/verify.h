@@ -7,6 +7,7 @@
 
 #include "equivalence/convert/convert.h"
 #include "equivalence/convert/convertible.h"
+#include "equivalence/judge/judgement.h"
 #include "equivalence/verify/compare_entries.h"
 #include "streams/stream.h"
 #include "training/model_file.h"
@@ -21,7 +22,7 @@ struct Agreement {
   double control = 0;
   NumberFormat format = DType::f64;  // the coarsest format of a weight that the control moved by an ulp
   double bound() const;              // 4 control + 64 eps of f64: the largest deviation that rounding explains
-  bool same() const;                 // false for NaN
+  bool equivalent() const;           // false for NaN
 };
 
 // The conversion of a described model: the new model's state with all its parameters, and its description.
@@ -86,7 +87,7 @@ Agreement compare_streams(const LazyState& a, const streams::Placement& layout_a
 StateComparison compare_states(const LazyState& a, const streams::Placement& layout_a, const LazyState& b,
                                const streams::Placement& layout_b);
 
-// The findings about two files, and the verdict: the same if every entry and every output is.
+// The findings about two files. They are equivalent if every entry and every output is.
 struct Verification {
   std::string options;   // the options in which the two models differ, by name
   bool one_kind = true;  // false: they are models of two kinds (a GPT and a ViT), and nothing was compared
@@ -95,8 +96,10 @@ struct Verification {
   bool may_be_rotated = false;  // by forms and norms, one could be a rotation of the other
   std::string rotation = {};    // the line about the rotation, if entries were compared up to one (up_to_rotation.h)
 
-  bool same() const;
-  std::string sentence() const;  // "Same: ...", "Different: ...", "Not shown: ...", and the reason
+  // undecided: entries differ, and a rotation of the stream may connect the two.
+  Judgement judgement() const;
+  bool equivalent() const { return judgement().equivalent(); }
+  std::string sentence() const { return judgement().sentence(); }
 };
 
 // Compares entries, then logits of random inputs that contain every id and position, then logits of `more`. Models run

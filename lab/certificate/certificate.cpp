@@ -6,7 +6,7 @@
 
 #include "core/system/foreign_text.h"
 #include "core/system/stopwatch.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/share_out.h"
 #include "lab/probes/rounding_model.h"
 
@@ -93,7 +93,7 @@ CertificateResult certify(const CertificateOptions& options, const Progress& pro
   CertificateOptions o = options;
   for (auto* list : {&o.architectures, &o.resolved})
     for (Architecture& a : *list) a.device = o.device;
-  for (NegativeControl& n : o.negative_controls) n.device = o.device;
+  for (NegativeControlRow& n : o.negative_controls) n.device = o.device;
   check(!o.architectures.empty() && o.steps > 0 && o.controls > 0 && o.points > 0,
         "certificate: ", o.architectures.size(), " architectures, ", o.steps, " steps, ", o.controls, " controls and ",
         o.points, " points, expected at least 1 of each");
@@ -150,14 +150,14 @@ CertificateResult certify(const CertificateOptions& options, const Progress& pro
                              run_negative(o.negative_controls[i], kTrained[d], o.controls, o.seed,
                                           d == 0 ? nullptr : &result.negatives[i], go_on);
                      }});
-  result.resolutions.reserve(std::size(kTrained) * std::size(kFaults) * o.resolved.size());
+  result.detectable.reserve(std::size(kTrained) * std::size(kSizedMistakes) * o.resolved.size());
   for (DType dtype : kTrained)
-    for (Fault fault : kFaults)
+    for (NegativeControl mistake : kSizedMistakes)
       for (const Architecture& a : o.resolved) {
-        Resolution& place = result.resolutions.emplace_back();
-        parts.push_back({text("smallest fault in ", name_of(dtype), ": ", description(fault)), kNegativeSteps,
-                         [&, dtype, fault](const Continue& go_on) {
-                           place = smallest_fault(fault, a, dtype, o.controls, o.seed, go_on);
+        SmallestDetectable& place = result.detectable.emplace_back();
+        parts.push_back({text("smallest detectable mistake in ", name_of(dtype), ": ", description(mistake)),
+                         kNegativeSteps, [&, dtype, mistake](const Continue& go_on) {
+                           place = equivalence::smallest_detectable(mistake, a, dtype, o.controls, o.seed, go_on);
                          }});
       }
   result.interrupted = !done(parts, threads, progress);

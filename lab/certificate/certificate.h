@@ -1,10 +1,11 @@
 // The certificate: many small architectures trained in every form, in f64 and f32; negative controls that have to come
-// out different; and gradients at random points in f64, f32 and bf16, where trainings have no power left.
+// out different; and gradients at random points in f64, f32 and bf16, where trainings detect too little.
 #pragma once
 
 #include "lab/certificate/negative_control.h"
-#include "lab/certificate/resolution.h"
+#include "lab/certificate/smallest_detectable.h"
 #include "lab/probes/point_verdict.h"
+#include "training/records/manifest.h"
 
 namespace isonorm::equivalence {
 
@@ -14,10 +15,10 @@ inline constexpr DType kTrained[] = {DType::f64, DType::f32}, kLookedAt[] = {DTy
 struct CertificateOptions {
   std::vector<Architecture> architectures{isonorm::equivalence::architectures().begin(),
                                           isonorm::equivalence::architectures().end()};
-  std::vector<NegativeControl> negative_controls{isonorm::equivalence::negative_controls().begin(),
-                                                 isonorm::equivalence::negative_controls().end()};
+  std::vector<NegativeControlRow> negative_controls{isonorm::equivalence::negative_controls().begin(),
+                                                    isonorm::equivalence::negative_controls().end()};
   std::vector<Regime> regimes{isonorm::equivalence::regimes().begin(), isonorm::equivalence::regimes().end()};
-  std::vector<Architecture> resolved = resolved_architectures();  // for the search for the smallest visible fault
+  std::vector<Architecture> resolved = resolved_architectures();  // for smallest_detectable()
   int steps = 200;   // of a training in f64; in f32 a quarter of these, at least 1, because rounding grows
   int controls = 4;  // runs of Pre-LN moved by one ulp, for every training
   int points = 20;   // per architecture and dtype
@@ -52,23 +53,23 @@ struct DTypeErrors {
 struct CertificateResult {
   CertificateOptions options;
   training::Manifest manifest;
-  std::vector<Trajectory> trajectories;   // f64, then f32, in the order of the architectures
-  std::vector<Trajectory> regimes;        // f64, then f32, in the order of trained_regimes()
-  std::vector<NegativeResult> negatives;  // f64, then f32
-  std::vector<Resolution> resolutions;    // f64, then f32
-  std::vector<PointErrors> gradients;     // f64, f32, bf16
-  std::vector<PointErrors> width2;        // logits of the degenerate width: f64, f32, bf16
+  std::vector<Trajectory> trajectories;          // f64, then f32, in the order of the architectures
+  std::vector<Trajectory> regimes;               // f64, then f32, in the order of trained_regimes()
+  std::vector<NegativeControlResult> negatives;  // f64, then f32
+  std::vector<SmallestDetectable> detectable;    // f64, then f32
+  std::vector<PointErrors> gradients;            // f64, f32, bf16
+  std::vector<PointErrors> width2;               // logits of the degenerate width: f64, f32, bf16
 
   std::vector<ArchitectureVerdict> gradient_verdicts, width2_verdicts;  // of `gradients`, `width2`
   std::vector<DTypeErrors> gradient_errors, width2_errors;              // per dtype
-  // same: certified, everything was as expected; different: something was not; undecided: nothing is refuted, but a
-  // wrong training might not have been seen somewhere.
+  // equivalent: certified, everything was as expected; different: something was not; undecided: nothing is refuted, but a
+  // mistake might not have been detected somewhere.
   Verdict verdict = Verdict::undecided;
   std::string reason;        // the first thing that is not as expected; empty if all is
   bool interrupted = false;  // nothing is concluded
   double seconds = 0;
 
-  bool certified() const { return verdict == Verdict::same; }
+  bool certified() const { return verdict == Verdict::equivalent; }
   // The trajectories of the architectures, then those of the regimes.
   std::vector<const Trajectory*> all_trajectories() const;
 };

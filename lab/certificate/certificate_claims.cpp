@@ -4,16 +4,16 @@
 
 #include "core/printed.h"
 #include "lab/certificate/certificate_text.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-// The weakest negative control that has power in this dtype.
-const NegativeResult* weakest(const CertificateResult& r, DType dtype) {
-  const NegativeResult* found = nullptr;
-  for (const NegativeResult& n : r.negatives)
-    if (n.dtype == dtype && n.has_power && (!found || n.excess < found->excess)) found = &n;
+// The weakest negative control that this dtype can detect.
+const NegativeControlResult* weakest(const CertificateResult& r, DType dtype) {
+  const NegativeControlResult* found = nullptr;
+  for (const NegativeControlResult& n : r.negatives)
+    if (n.dtype == dtype && n.detectable && (!found || n.excess < found->excess)) found = &n;
   return found;
 }
 
@@ -27,7 +27,7 @@ const Trajectory* strongest(const CertificateResult& r, DType dtype) {
 // The trajectory whose bound comes closest to its limit.
 const Trajectory* narrowest(const CertificateResult& r) {
   const std::vector<const Trajectory*> all = r.all_trajectories();
-  const auto at = std::min_element(all.begin(), all.end(), [](auto* a, auto* b) { return a->power < b->power; });
+  const auto at = std::min_element(all.begin(), all.end(), [](auto* a, auto* b) { return a->margin < b->margin; });
   return at == all.end() ? nullptr : *at;
 }
 
@@ -42,23 +42,23 @@ reports::TextTable claim_table(const CertificateResult& r) {
   };
   for (DType dtype : kTrained)
     if (const Trajectory* t = strongest(r, dtype)) {
-      const NegativeResult* weak = weakest(r, dtype);
+      const NegativeControlResult* weak = weakest(r, dtype);
       add(text("every form trains as Pre-LN does in ", name_of(dtype)),
           printed("at most %.0f %% of the bound (%s, %s)", std::ceil(100 * t->share), name_of(*t).c_str(),
                   t->runs[t->worst].form.c_str()),
-          text("more than 100 %", weak ? text(": the weakest negative control with power reaches ",
+          text("more than 100 %", weak ? text(": the weakest detectable negative control reaches ",
                                               scientific(weak->excess), " times the bound")
                                        : std::string()),
           t->share <= 1);
     }
   if (const Trajectory* t = narrowest(r))
-    add("the bound can tell a wrong training at every step that a verdict speaks of",
-        text("power left at the end: at least ", scientific(t->power), " (", name_of(*t), " in ", name_of(t->dtype),
-             "); ", horizons_text(r)),
+    add("the bound detects a negative control at every step that a verdict speaks of",
+        text("margin at the end: at least ", scientific(t->margin), " (", name_of(*t), " in ", name_of(t->dtype), "); ",
+             horizons_text(r)),
         text("a horizon before step ", kNegativeSteps, ": undecided"), t->verdict != Verdict::undecided);
-  for (const NegativeResult& n : r.negatives)
+  for (const NegativeControlResult& n : r.negatives)
     add(text(n.control.claim, n.dtype == DType::f64 ? "" : text(" (", name_of(n.dtype), ")")),
-        text(n.control.name, ": ", scientific(n.excess), " times the bound", n.has_power ? "" : ", no power"),
+        text(n.control.name, ": ", scientific(n.excess), " times the bound", n.detectable ? "" : ", not detectable"),
         n.control.same_start ? text("less than ", scientific(separation(n.dtype)), " times the controls, or 1e-5")
                              : text("less than ", kLeastExcess, " times the bound"),
         n.as_expected);

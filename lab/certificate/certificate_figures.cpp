@@ -27,7 +27,7 @@ reports::Figure distance_figure(const CertificateResult& r) {
                          .low = 1e-3,
                          .high = 10,
                          .width = 560,
-                         .zones = {{"good", "the same", 1e-3, 1}, {"bad", "different", 1, 10}}};
+                         .zones = {{"good", "equivalent", 1e-3, 1}, {"bad", "different", 1, 10}}};
   forms.rows = architecture_rows(r, [](const Trajectory& t) -> reports::Dot {
     const std::string& form = t.runs[t.worst].form;
     return {short_name(form), printed("%s in %s: %.3f", form.c_str(), name_of(t.dtype), t.share), t.share,
@@ -39,15 +39,15 @@ reports::Figure distance_figure(const CertificateResult& r) {
                             .high = 1e15,
                             .width = 560,
                             .zones = {{"good", "", 0.1, 1}, {"bad", "different", 1, 1e15}}};
-  for (const NegativeResult& n : r.negatives)
+  for (const NegativeControlResult& n : r.negatives)
     if (n.dtype == DType::f64)
       negative.rows.push_back({n.control.name, {{"negative", scientific(n.excess), n.excess, true}}});
-  for (const NegativeResult& n : r.negatives)
+  for (const NegativeControlResult& n : r.negatives)
     for (reports::DotRow& row : negative.rows)
       if (n.dtype != DType::f64 && row.label == n.control.name)
-        row.dots.push_back({"negative",
-                            text(scientific(n.excess), " in ", name_of(n.dtype), n.has_power ? "" : ", no power"),
-                            n.excess, false});
+        row.dots.push_back(
+            {"negative", text(scientific(n.excess), " in ", name_of(n.dtype), n.detectable ? "" : ", not detectable"),
+             n.excess, false});
   std::vector<reports::LegendItem> legend = forms_legend();
   legend.push_back({"dot rms", "hollow: in f32"});
   legend.push_back({"dot solid negative", "negative control"});
@@ -62,18 +62,18 @@ reports::Figure distance_figure(const CertificateResult& r) {
           "controls plus 64 eps, at the same step."};
 }
 
-// The power left at the end of every training: the bound's limit divided by the bound.
+// The margin at the end of every training: the bound's limit divided by the bound.
 reports::Figure horizon_figure(const CertificateResult& r) {
   reports::DotPlot plot{.title = "Power left at the end of each training",
-                        .axis = "power left at the last step",
+                        .axis = "margin at the last step",
                         .low = 0.1,
                         .high = 1e12,
                         .width = 1120,
                         .zones = {{"bad", "the horizon lies before the end", 0.1, 1}, {"good", "", 1, 1e12}}};
   plot.rows = architecture_rows(r, [](const Trajectory& t) -> reports::Dot {
     return {"other",
-            printed("%s: horizon %d of %d steps, power left %.1e", name_of(t.dtype), t.horizon.steps, t.steps, t.power),
-            t.power, t.dtype == DType::f64};
+            printed("%s: horizon %d of %d steps, margin %.1e", name_of(t.dtype), t.horizon.steps, t.steps, t.margin),
+            t.margin, t.dtype == DType::f64};
   });
   return {.name = "horizon",
           .heading = "Up to where a verdict speaks",
@@ -102,13 +102,14 @@ reports::Figure error_figure(const CertificateResult& r) {
   std::vector<reports::LegendItem> legend = {{"dot solid other", "Pre-LN itself"}};
   for (const reports::LegendItem& item : forms_legend()) legend.push_back(item);
   legend.push_back({"dot solid negative", "plain RMSNorm, whose gradient is another one"});
-  return {.name = "errors",
-          .heading = "Gradients at random points",
-          .legend = legend,
-          .panels = {{.drawing = plot}},
-          .caption =
-              "Geometric means of the largest error against Pre-LN in f64. Along a path bf16 has no power: rounding "
-              "alone moves its gradients by percents. At single points it has."};
+  return {
+      .name = "errors",
+      .heading = "Gradients at random points",
+      .legend = legend,
+      .panels = {{.drawing = plot}},
+      .caption =
+          "Geometric means of the largest error against Pre-LN in f64. Along a path bf16 detects too little: rounding "
+          "alone moves its gradients by percents. At single points it has."};
 }
 
 }  // namespace

@@ -4,23 +4,23 @@
 #include <cmath>
 
 #include "core/printed.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/text/proof_text.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-reports::TextCell negative_cell(const NegativeResult& n) {
-  if (!n.has_power && !n.run.as_expected) {
-    const bool seen = n.run.observed == Verdict::different;
-    return {seen ? "different, not by the margin" : "no power", reports::Tone::plain};
+reports::TextCell negative_cell(const NegativeControlResult& n) {
+  if (!n.detectable && !n.run.as_expected) {
+    const bool seen = n.run.verdict == Verdict::different;
+    return {seen ? "different, not by the margin" : "not detectable", reports::Tone::plain};
   }
-  return {name_of(n.run.observed), n.as_expected ? reports::Tone::good : reports::Tone::bad};
+  return {name_of(n.run.verdict), n.as_expected ? reports::Tone::good : reports::Tone::bad};
 }
 
-// "same, 8 %", "same up to 31 of 50, 8 %", "undecided", "different, 120 %".
+// "equivalent, 8 %", "equivalent up to 31 of 50, 8 %", "undecided", "different, 120 %".
 reports::TextCell trajectory_cell(const Trajectory& t) {
-  const bool ended = t.verdict == Verdict::same && !t.horizon.ended_by.empty();
+  const bool ended = t.verdict == Verdict::equivalent && !t.horizon.ended_by.empty();
   const std::string share = t.verdict == Verdict::undecided ? "" : printed(", %.0f %%", std::ceil(100 * t.share));
   return {text(name_of(t.verdict), ended ? text(" up to ", t.horizon.steps, " of ", t.steps) : "", share),
           tone_of(t.verdict), t.share};
@@ -37,9 +37,9 @@ reports::TextCell eps_cell(double errors, reports::Tone tone = reports::Tone::pl
   return {eps_text(errors), tone, errors};
 }
 
-int without_power(const CertificateResult& r) {
+int undetectable(const CertificateResult& r) {
   return static_cast<int>(std::count_if(r.negatives.begin(), r.negatives.end(), [](const auto& n) {
-    return !n.has_power && n.run.observed != Verdict::different;
+    return !n.detectable && n.run.verdict != Verdict::different;
   }));
 }
 
@@ -72,15 +72,15 @@ template <class Which> std::string names_of(const CertificateResult& r, Which&& 
 }
 
 // "eps by 1.5e-08, an entry by 5.7e-14, a row by 5.7e-14".
-std::string resolution_text(const CertificateResult& r, DType dtype) {
+std::string detectable_text_of(const CertificateResult& r, DType dtype) {
   std::string out;
-  for (Fault fault : kFaults) {
-    const double x = seen_everywhere(r.resolutions, fault, dtype);
+  for (NegativeControl mistake : kSizedMistakes) {
+    const double x = detectable_everywhere(r.detectable, mistake, dtype);
     out += text(out.empty() ? "" : ", ",
-                fault == Fault::eps     ? "another eps from a factor 1 + "
-                : fault == Fault::entry ? "an entry of a weight from "
-                                        : "a row of one from a factor 1 + ",
-                std::isnan(x) ? "(not seen)" : scientific(x), " on");
+                mistake == NegativeControl::eps     ? "another eps from a factor 1 + "
+                : mistake == NegativeControl::entry ? "an entry of a weight from "
+                                                    : "a row of one from a factor 1 + ",
+                std::isnan(x) ? "(not detected)" : scientific(x), " on");
   }
   return out;
 }
@@ -97,7 +97,7 @@ std::string reason(const CertificateResult& r) {
   const auto count = static_cast<int64_t>(r.options.architectures.size()),
              looked = static_cast<int64_t>(r.options.looked_at().size()),
              wrong = static_cast<int64_t>(r.options.negative_controls.size());
-  const int silent = without_power(r);
+  const int silent = undetectable(r);
   const std::string outside = names_of(r, [](const Architecture&a) { return from_outside(a); }),
                     unseen = names_of(r, [&](const Architecture&a) { return !r.options.looks_at(a); });
   std::string out =
@@ -105,15 +105,15 @@ std::string reason(const CertificateResult& r) {
            count == 1 ? " trains" : " train", " in every form as Pre-LN does (f64 ", r.options.steps_in(DType::f64),
            " steps, f32 ", r.options.steps_in(DType::f32), "; ", horizons_text(r), "), ", beside_text(r),
            plural(wrong, "negative control"), " came out different in f64 and f32",
-           silent == 0 ? "" : text(" (but for ", silent, " that f32 has no power to show)"));
+           silent == 0 ? "" : text(" (but for ", silent, " that f32 cannot detect)"));
   if (looked > 0)
     out += text(", and the gradients of ", looked < count ? text(looked, " of them, each") : "each architecture",
                 " alone are exact to rounding: errors in eps of ", errors);
   if (!unseen.empty()) out += text("; not looked at at single points: ", unseen);
   if (!outside.empty())
-    out += ". The negative controls, and what would have shown, are of this library's own architectures";
-  out += text(". What would have shown: in training, in f64 ", resolution_text(r, DType::f64), ", in f32 ",
-              resolution_text(r, DType::f32));
+    out += ". The negative controls, and what is detectable, are of this library's own architectures";
+  out += text(". Detectable: in training, in f64 ", detectable_text_of(r, DType::f64), ", in f32 ",
+              detectable_text_of(r, DType::f32));
   if (looked > 0) out += text("; at points, the gradient of any one tensor times 1 + x from x = ", seen, " on");
   return out + ".";
 }
@@ -122,7 +122,7 @@ reports::TextTable trajectory_table(const CertificateResult& r) {
   reports::TextTable table{
       .heading = "Trajectories",
       .columns = {"architecture", "dtype", "worst form", "loss / control", "gradient / control", "weights / control",
-                  "power left", "verdict"},
+                  "margin", "verdict"},
       .caption = text(
           "Largest deviation from Pre-LN over all steps of the form that used most of its bound, and the largest of ",
           r.options.controls, " controls moved by one ulp. f64: ", r.options.steps_in(DType::f64),
@@ -130,7 +130,7 @@ reports::TextTable trajectory_table(const CertificateResult& r) {
           ". AdamW at a constant rate of 1e-3. The percentage is that of the bound that was used; with one control "
           "alone, the least fortunate of them, a form would use ",
           printed("%.0f %%. ", std::ceil(100 * most_alone(r))),
-          "Power left: a third of what a wrong training reaches (in f64 at most 1e-5), divided by the bound at the "
+          "Margin: a third of what a negative control reaches (in f64 at most 1e-5), divided by the bound at the "
           "last step; below 1 the horizon, up to which a verdict speaks, lies before the end.")};
   for (const Trajectory* at : r.all_trajectories()) {
     const Trajectory& t = *at;
@@ -140,7 +140,7 @@ reports::TextTable trajectory_table(const CertificateResult& r) {
         row_of({{text(name_of(t.architecture), ": ", *t.regime ? t.regime : description(t.architecture))},
                 {name_of(t.dtype)},
                 {short_name(w.form)}},
-               w, {reports::number_cell(t.power), trajectory_cell(t)}));
+               w, {reports::number_cell(t.margin), trajectory_cell(t)}));
   }
   return table;
 }
@@ -155,25 +155,25 @@ reports::TextTable negative_table(const CertificateResult& r) {
                scientific(separation(DType::f64)), " times the controls in f64, ", scientific(separation(DType::f32)),
                " times in f32, and 1e-5, in each of the three; the others ", kLeastExcess,
                " times the bound. What in f64 would not exceed twice that in f32 need not show there.")};
-  for (const NegativeResult& n : r.negatives)
+  for (const NegativeControlResult& n : r.negatives)
     table.rows.push_back(row_of({{n.control.name}, {n.control.architecture}, {name_of(n.dtype)}}, n.run,
                                 {reports::number_cell(n.excess), negative_cell(n)}));
   return table;
 }
 
-reports::TextTable resolution_table(const CertificateResult& r) {
+reports::TextTable detectable_table(const CertificateResult& r) {
   reports::TextTable table{
-      .heading = "Resolution",
-      .columns = {"smallest fault that shows in training", "dtype"},
-      .caption = text("The smallest x, in steps of 4, from which on rms_norm with the fault leaves the bound within ",
+      .heading = "Detectable mistakes",
+      .columns = {"smallest mistake that training detects", "dtype"},
+      .caption = text("The smallest x, in steps of 4, from which on rms_norm with the mistake leaves the bound within ",
                       kNegativeSteps, " steps.")};
   for (const Architecture& a : r.options.resolved) table.columns.push_back(a.name);
   for (DType dtype : kTrained)
-    for (Fault fault : kFaults) {
-      std::vector<reports::TextCell> row = {{description(fault)}, {name_of(dtype)}};
-      for (const Resolution& found : r.resolutions)
-        if (found.fault == fault && found.dtype == dtype)
-          row.push_back({std::isnan(found.smallest) ? "not seen" : scientific(found.smallest), reports::Tone::plain,
+    for (NegativeControl mistake : kSizedMistakes) {
+      std::vector<reports::TextCell> row = {{description(mistake)}, {name_of(dtype)}};
+      for (const SmallestDetectable& found : r.detectable)
+        if (found.mistake == mistake && found.dtype == dtype)
+          row.push_back({std::isnan(found.smallest) ? "not detected" : scientific(found.smallest), reports::Tone::plain,
                          found.smallest});
       table.rows.push_back(row);
     }
@@ -234,11 +234,11 @@ reports::TextTable run_table(const CertificateResult& r) {
                            .detail = true};
   const auto add = [&](const std::string& what, DType dtype, const RunResult& run, int horizon) {
     table.rows.push_back(row_of({{what}, {name_of(dtype)}, {run_name(run)}, reports::count_cell(horizon)}, run,
-                                {{name_of(run.expected)}, {name_of(run.observed)}, {run.reason}}));
+                                {{name_of(run.expected)}, {name_of(run.verdict)}, {run.reason}}));
   };
   for (const Trajectory* t : r.all_trajectories())
     for (const RunResult& run : t->runs) add(name_of(*t), t->dtype, run, t->horizon.steps);
-  for (const NegativeResult& n : r.negatives)
+  for (const NegativeControlResult& n : r.negatives)
     add(text(n.control.name, " (", n.control.architecture, ")"), n.dtype, n.run, n.run.horizon.steps);
   return table;
 }
@@ -280,6 +280,37 @@ std::vector<std::string> method(const CertificateResult& r) {
           "is degenerate: a normalised row is a sign, and its gradient almost 0; its values alone are compared.")};
 }
 
+struct Certificate {
+  const CertificateResult& result;
+  const reports::Document& document;
+};
+
+const reports::Schema<Certificate>& certificate_schema() {
+  static const reports::Schema<Certificate> schema{
+      "certificate", "What `isonorm prove --certificate` found.",
+      reports::Fields<Certificate>()
+          .add(
+              "verdict", [](const Certificate& c) { return name_of(c.result.verdict); },
+              "over all trainings and points")
+          .add(
+              "sentence", [](const Certificate& c) { return c.document.sentence; }, "why, with the numbers that decide")
+          .add(
+              "architectures",
+              [](const Certificate& c) {
+                std::vector<std::string> names;
+                for (const Architecture& a : c.result.options.architectures) names.push_back(a.name);
+                return names;
+              },
+              "names of the models")
+          .add(
+              "steps", [](const Certificate& c) { return c.result.options.steps; }, "of a training in f64")
+          .add(
+              "tables", [](const Certificate& c) { return c.document.tables; },
+              "claims, errors, trajectories, negative controls, resolutions, runs and points",
+              reports::table_fields())};
+  return schema;
+}
+
 }  // namespace
 
 std::string short_name(const std::string& form) { return row_of(streams::form_named(form)).css; }
@@ -298,6 +329,8 @@ std::string eps_text(double errors) {
   return std::isnan(errors) ? "" : printed(errors < 1000 ? "%.1f" : "%.1e", errors);
 }
 
+const reports::Description& certificate_description() { return certificate_schema(); }
+
 reports::Document document_of(const CertificateResult& r) {
   reports::Document d{.title = "A certificate: one Transformer in several coordinates",
                       .about = text(r.options.architectures.size(),
@@ -310,10 +343,11 @@ reports::Document document_of(const CertificateResult& r) {
                       .sentence = reason(r)};
   if (r.interrupted) return d;  // some parts are missing
   d.tables = {claim_table(r),      error_table(r), trajectory_table(r), negative_table(r),
-              resolution_table(r), run_table(r),   point_table(r)};
+              detectable_table(r), run_table(r),   point_table(r)};
   d.figures = certificate_figures(r);
   d.method = method(r);
   d.environment = environment_of(r.manifest, r.seconds);
+  d.result = certificate_schema()({r, d});
   return d;
 }
 

@@ -93,20 +93,21 @@ std::string out_of_place(const CertificateResult& r) {
       beside.push_back(named(text(regime.architecture, ", ", regime.name), dtype));
   const auto of_architecture = [](const auto& part) { return named(part.architecture.name, part.dtype); };
   const auto of_training = [](const Trajectory& t) { return named(name_of(t), t.dtype); };
-  for (const std::string& why : {out_of_place("trajectories", r.trajectories, trained, of_training),
-                                 out_of_place("trajectories", r.regimes, beside, of_training),
-                                 out_of_place("negative controls", r.negatives, wrong,
-                                              [](const NegativeResult& n) { return named(n.control.name, n.dtype); }),
-                                 out_of_place("gradients", r.gradients, looked_at, of_architecture),
-                                 out_of_place("values of width 2", r.width2, degenerate, of_architecture)})
+  for (const std::string& why :
+       {out_of_place("trajectories", r.trajectories, trained, of_training),
+        out_of_place("trajectories", r.regimes, beside, of_training),
+        out_of_place("negative controls", r.negatives, wrong,
+                     [](const NegativeControlResult& n) { return named(n.control.name, n.dtype); }),
+        out_of_place("gradients", r.gradients, looked_at, of_architecture),
+        out_of_place("values of width 2", r.width2, degenerate, of_architecture)})
     if (!why.empty()) return why;
   return trained.empty() || wrong.empty() ? "there was nothing to compare" : "";
 }
 
 std::string came_out(const Trajectory& t, Verdict verdict) {
   for (const RunResult& run : t.runs)
-    if (!run.as_expected && (run.observed == verdict || verdict == Verdict::undecided))
-      return text(named(name_of(t), t.dtype), ": ", run.form, " came out ", name_of(run.observed), " (", run.reason,
+    if (!run.as_expected && (run.verdict == verdict || verdict == Verdict::undecided))
+      return text(named(name_of(t), t.dtype), ": ", run.form, " came out ", name_of(run.verdict), " (", run.reason,
                   ")");
   return text(named(name_of(t), t.dtype), ": there was nothing to compare");
 }
@@ -122,7 +123,7 @@ const Trajectory* first(const CertificateResult& r, Verdict verdict) {
 std::string refuted(const CertificateResult& r) {
   if (const std::string why = out_of_place(r); !why.empty()) return why;
   if (const Trajectory* t = first(r, Verdict::different)) return came_out(*t, t->verdict);
-  for (const NegativeResult& n : r.negatives)
+  for (const NegativeControlResult& n : r.negatives)
     if (!n.as_expected)
       return text("negative control in ", name_of(n.dtype), ": ", n.control.name, " (", n.run.reason, ")");
   const auto refused = [](const char* what, const std::vector<PointErrors>& all,
@@ -164,7 +165,7 @@ void conclude(CertificateResult& r) {
   r.verdict = Verdict::different;
   if (!r.reason.empty()) return;
   r.reason = undecided(r);
-  r.verdict = r.reason.empty() ? Verdict::same : Verdict::undecided;
+  r.verdict = r.reason.empty() ? Verdict::equivalent : Verdict::undecided;
 }
 
 }  // namespace isonorm::equivalence

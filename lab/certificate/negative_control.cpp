@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/printed.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "streams/stream.h"
@@ -21,8 +21,8 @@ void couple_decay(training::TrainingOptions& o) {
 }
 
 constexpr bool kSame = true, kOther = false;
-//   name, claim, architecture, variant, same_start, forgery, options of all, options of the run, order of its branches
-constexpr NegativeControl kNegativeControls[] = {
+//   name, claim, architecture, variant, same_start, mistake, options of all, options of the run, order of its branches
+constexpr NegativeControlRow kNegativeControls[] = {
     {"writers recentred once, RMSNorm trained plainly",
      "the maps belong into every forward: RMSNorm alone is another training", "gpt2", "a2", kSame},
     {"compressed weights trained plainly", "d - 1 coordinates have another metric than d", "vit1", "c1", kSame},
@@ -33,21 +33,24 @@ constexpr NegativeControl kNegativeControls[] = {
      kSame},
     {"orthonormal coordinates trained plainly", "Adam depends on the axes", "vit11", "d1", kSame},
     {"recentred gradients and weights, Adam with L2", "an optimizer that reads the weights reads their means", "gpt10",
-     "a5", kSame, Forgery::none, couple_decay},
+     "a5", kSame, NegativeControl::none, couple_decay},
     {"gains folded into their readers, then trained", "a learned gain is more than a part of its readers", "gpt7", "b",
-     kSame, Forgery::frozen_gains},
-    {"one batch of another seed", "all runs see the same batches", "gpt11", "c2", kSame, Forgery::batch},
-    {"one entry of a weight moved by 1e-9", "the comparison sees every entry", "vit5", "b", kOther, Forgery::weight},
-    {"eps 1e-6 for 1e-5", "eps belongs to the function", "vit3", "c5", kOther, Forgery::none, nullptr, change_eps},
-    {"no final norm", "every reader of the stream needs a norm", "gpt1", "b", kOther, Forgery::none, take_final_norm},
+     kSame, NegativeControl::frozen_gains},
+    {"one batch of another seed", "all runs see the same batches", "gpt11", "c2", kSame, NegativeControl::batch},
+    {"one entry of a weight moved by 1e-9", "the comparison sees every entry", "vit5", "b", kOther,
+     NegativeControl::entry},
+    {"eps 1e-6 for 1e-5", "eps belongs to the function", "vit3", "c5", kOther, NegativeControl::none, nullptr,
+     change_eps},
+    {"no final norm", "every reader of the stream needs a norm", "gpt1", "b", kOther, NegativeControl::none,
+     take_final_norm},
     {"dropout after the recentred linear map", "a mask undoes a zero mean: recentring comes last", "gpt3", "c2", kOther,
-     Forgery::none, drop, nullptr, BranchOrder::map_first},
-    {"dropout between two recentrings", "P mask P is not P mask", "vit4", "b", kOther, Forgery::none, drop, nullptr,
-     BranchOrder::map_first_and_last},
-    {"layer scale after recentring", "a factor for each entry undoes a zero mean", "vit2", "b", kSame, Forgery::none,
-     scale_layers, nullptr, BranchOrder::map_first},
+     NegativeControl::none, drop, nullptr, BranchOrder::map_first},
+    {"dropout between two recentrings", "P mask P is not P mask", "vit4", "b", kOther, NegativeControl::none, drop,
+     nullptr, BranchOrder::map_first_and_last},
+    {"layer scale after recentring", "a factor for each entry undoes a zero mean", "vit2", "b", kSame,
+     NegativeControl::none, scale_layers, nullptr, BranchOrder::map_first},
     {"tied head reads the compressed table", "a tied head must read B (I + 11^T)", "gpt4", "c4", kOther,
-     Forgery::uncorrected_head},
+     NegativeControl::uncorrected_head},
 };
 
 constexpr double kSurely = 2;  // foreseen multiple of the required effect: trainings in two dtypes differ a little
@@ -62,18 +65,18 @@ double times_separated(const Deviations& run, const Deviations& control, DType d
 }
 
 // The deviations as a multiple of the requirement for this negative control.
-double multiple(const NegativeControl& n, const Deviations& run, const Deviations& control, DType dtype) {
+double multiple(const NegativeControlRow& n, const Deviations& run, const Deviations& control, DType dtype) {
   if (!n.same_start) return share_of_bound(run, control, dtype) / kLeastExcess;
   return times_separated(run, control, dtype);
 }
 
 }  // namespace
 
-std::span<const NegativeControl> negative_controls() { return kNegativeControls; }
+std::span<const NegativeControlRow> negative_controls() { return kNegativeControls; }
 
-NegativeResult run_negative(const NegativeControl& n, DType dtype, int controls, uint64_t seed,
-                            const NegativeResult* in_f64, const Continue& go_on) {
-  NegativeResult result{.control = n, .dtype = dtype};
+NegativeControlResult run_negative(const NegativeControlRow& n, DType dtype, int controls, uint64_t seed,
+                                   const NegativeControlResult* in_f64, const Continue& go_on) {
+  NegativeControlResult result{.control = n, .dtype = dtype};
   Architecture a = architecture(n.architecture);
   a.device = n.device;
   training::TrainingOptions o = training_options(a, dtype, seed);
@@ -86,13 +89,13 @@ NegativeResult run_negative(const NegativeControl& n, DType dtype, int controls,
   std::vector<RunResult> moved = control_records(controls);
   result.run = record(variant(n.variant));
   Lockstep all(o, *initial, reference, moved, {});
-  auto forged = std::make_unique<Forged>(mine, *result.run.variant, n.forgery);
-  if (n.order) set_branch_order(forged->model(), *n.order);
+  auto training = std::make_unique<NegativeControlTraining>(mine, *result.run.variant, n.mistake);
+  if (n.order) set_branch_order(training->model(), *n.order);
   training::TrainingOptions elsewhere = mine;
   ++elsewhere.seed;
-  forged->exchange_batch(kNegativeSteps / 2, made_examples(elsewhere, kNegativeSteps / 2));
-  forged->start_from(*initial);
-  all.add(std::move(forged), result.run);
+  training->exchange_batch(kNegativeSteps / 2, made_examples(elsewhere, kNegativeSteps / 2));
+  training->start_from(*initial);
+  all.add(std::move(training), result.run);
   if (!all.train_on_made(o, kNegativeSteps, go_on)) return result;
   result.run.expected = Verdict::different;
   result.run.control = running_maximum(moved);
@@ -101,13 +104,13 @@ NegativeResult run_negative(const NegativeControl& n, DType dtype, int controls,
   return result;
 }
 
-void judge(NegativeResult& r) {
+void judge(NegativeControlResult& r) {
   RunResult& run = r.run;
   run.same_start = r.control.same_start;
   judge(run, r.dtype);
   r.excess = share_of_bound(run.deviations, run.control, r.dtype);
-  r.has_power = r.dtype == DType::f64 || !(r.foreseen < kSurely);
-  r.as_expected = run.as_expected || !r.has_power;
+  r.detectable = r.dtype == DType::f64 || !(r.foreseen < kSurely);
+  r.as_expected = run.as_expected || !r.detectable;
 }
 
 }  // namespace isonorm::equivalence

@@ -5,45 +5,45 @@
 #include <optional>
 #include <span>
 
-#include "equivalence/lockstep/forged.h"
+#include "equivalence/lockstep/negative_control.h"
 #include "lab/certificate/branch_order.h"
 #include "lab/probes/trajectory.h"
 
 namespace isonorm::equivalence {
 
-struct NegativeControl {
+struct NegativeControlRow {
   const char* name;          // "another eps"
   const char* claim;         // "eps belongs to the function"
   const char* architecture;  // its name
   const char* variant;       // alias of the variant that stores the run's weights
   bool same_start;           // at step 1 it is the reference's function, and leaves it by training alone
-  Forgery forgery = Forgery::none;
+  NegativeControl mistake = NegativeControl::none;
   void (*both)(training::TrainingOptions&) = nullptr;  // changes the options of reference, controls and run
   void (*run)(training::TrainingOptions&) = nullptr;   // changes the options of the run only
   std::optional<BranchOrder> order = {};               // of the run's branches
   Device device = kCpu;                                // of reference, controls and run
 };
 
-std::span<const NegativeControl> negative_controls();
+std::span<const NegativeControlRow> negative_controls();
 
-struct NegativeResult {
-  NegativeControl control;
+struct NegativeControlResult {
+  NegativeControlRow control;
   DType dtype;
   RunResult run = {};
   double excess = 0;  // largest D(t) / bound(t)
-  // True if the control has to show in this dtype: always in f64, and in f32 if its effect in f64 is twice the required
-  // one. Otherwise rounding hides it, and any outcome is accepted.
-  bool has_power = true;
-  double foreseen = NAN;     // f32: D(t) of f64, as a multiple of the required one: has_power from 2 on
+  // True if the control has to be detected in this dtype: always in f64, and in f32 if its effect in f64 is twice the
+  // required one. Otherwise rounding hides it, and any verdict is accepted.
+  bool detectable = true;
+  double foreseen = NAN;     // f32: D(t) of f64, as a multiple of the required one: detectable from 2 on
   bool as_expected = false;  // it came out different: by criterion.h's margin if it starts as the same function,
-                             // otherwise by kLeastExcess; or it has no power
+                             // otherwise by kLeastExcess; or it need not be detected
 };
 
 // 20 steps, trained like train_architecture(). in_f64: for another dtype, the result of the same control in f64.
-NegativeResult run_negative(const NegativeControl& n, DType dtype, int controls, uint64_t seed,
-                            const NegativeResult* in_f64 = nullptr, const Continue& go_on = {});
+NegativeControlResult run_negative(const NegativeControlRow& n, DType dtype, int controls, uint64_t seed,
+                                   const NegativeControlResult* in_f64 = nullptr, const Continue& go_on = {});
 
 // Draws the verdict from deviations and controls.
-void judge(NegativeResult& result);
+void judge(NegativeControlResult& result);
 
 }  // namespace isonorm::equivalence

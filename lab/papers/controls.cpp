@@ -5,7 +5,7 @@
 
 #include "core/printed.h"
 #include "equivalence/grid/recipe.h"
-#include "equivalence/lockstep/control_ratio.h"
+#include "lab/papers/control_ratio.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "lab/probes/architecture.h"

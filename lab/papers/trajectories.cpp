@@ -3,7 +3,7 @@
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/text/proof_text.h"
 #include "lab/papers/all.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/made_examples.h"
-#include "equivalence/lockstep/wrong_training.h"
+#include "equivalence/lockstep/negative_control.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
@@ -14,16 +14,16 @@ using streams::Form;
 
 namespace {
 
-Magnitudes train_wrong(const training::TrainingOptions& o, const nn::Module& initial) {
+Magnitudes reach_of_negative_controls(const training::TrainingOptions& o, const nn::Module& initial) {
   RunResult reference = reference_record();
-  std::vector<RunResult> wrong = wrong_records(o);
+  std::vector<RunResult> negative = negative_control_records(o);
   Lockstep all(o, initial, reference, {}, {});
-  add_wrong(all, o, initial, wrong, made_examples(o, kNegativeSteps));
+  add_negative_controls(all, o, initial, negative, made_examples(o, kNegativeSteps));
   all.train_on_made(o, kNegativeSteps);
-  return reach(wrong);
+  return reach(negative);
 }
 
-double power(const Horizon& h, const Deviations& control, DType dtype) {
+double margin(const Horizon& h, const Deviations& control, DType dtype) {
   double least = control.loss.empty() ? 0 : INFINITY;
   for (const Quantity& q : kQuantities)
     if (!(control.*q.path).empty()) least = std::min(least, h.limit.*q.size / bound((control.*q.path).back(), dtype));
@@ -57,7 +57,7 @@ Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int
   const auto initial = initial_model(o);
   Lockstep all(o, *initial, reference, t.controls, t.runs);
   if (!all.train_on_made(o, steps, go_on)) return t;
-  t.reach = train_wrong(o, *initial);
+  t.reach = reach_of_negative_controls(o, *initial);
   judge(t);
   return t;
 }
@@ -65,7 +65,7 @@ Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int
 void judge(Trajectory& t) {
   const Deviations control = running_maximum(t.controls);
   t.horizon = horizon(control, t.reach, t.dtype);
-  t.power = power(t.horizon, control, t.dtype);
+  t.margin = margin(t.horizon, control, t.dtype);
   t.share_alone = 0;
   for (RunResult& run : t.runs) run.control = control;
   t.verdict = judge(t.runs, t.reach, t.dtype);

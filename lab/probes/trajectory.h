@@ -25,15 +25,16 @@ struct Trajectory {
   const char* regime = "";               // name of the Regime, if there is one
   std::vector<RunResult> controls = {};  // Pre-LN moved by one ulp
   std::vector<RunResult> runs = {};      // rms_norm, crms_norm, crms_isometric, judged
-  Magnitudes reach = {};                 // of the wrong trainings of this architecture
+  Magnitudes reach = {};                 // of the negative controls of this architecture
   size_t worst = 0;                      // index of the run that used most of its bound
-  double share = 0;                      // the share of the bound that it used: at most 1 if it is the same
+  double share = 0;                      // the share of the bound that it used: at most 1 if it is equivalent
   double share_alone = 0;                // the largest share of any form if there were only one control, whichever
-  Horizon horizon = {};                  // up to this step the runs could be told from wrong trainings
-  double power = 0;                      // least ratio of a limit to the bound at the last step: below 1 the horizon is
+  Horizon horizon = {};                  // up to this step the runs could be told from negative controls
+  double margin = 0;                     // least ratio of a limit to the bound at the last step: below 1 the horizon is
                                          // before the end
-  Verdict verdict = Verdict::undecided;  // different: a run left the bound; same: all stayed within it, and the horizon
-                                         // carries a verdict
+  Verdict verdict =
+      Verdict::undecided;  // different: a run left the bound; equivalent: all stayed within it, and the horizon
+                           // carries a verdict
 };
 
 // "gpt2", "gpt2, dropout 0.2".
@@ -41,7 +42,7 @@ inline std::string name_of(const Trajectory& t) {
   return *t.regime ? text(t.architecture.name, ", ", t.regime) : name_of(t.architecture);
 }
 
-// Trains `steps` steps on made examples at a constant rate, and kNegativeSteps steps of wrong trainings, which
+// Trains `steps` steps on made examples at a constant rate, and kNegativeSteps steps of negative controls, which
 // determine the horizon. If `go_on` stopped it, it is undecided.
 Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int controls, uint64_t seed,
                               const Continue& go_on = {}, const Regime* regime = nullptr);

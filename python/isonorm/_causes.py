@@ -132,7 +132,7 @@ class Causes:
             return said
         if not noted.differs:
             return said
-        again = Causes(Located(self.points, 2, noted.found().first)).explained()
+        again = Causes(Located(self.points, 2, noted.judgement().first)).explained()
         return said if again and without_numbers(again) == without_numbers(said) else again
 
     def explained(self):

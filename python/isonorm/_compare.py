@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     OneOrTwo = Union[T, tuple[Optional[T], Optional[T]], None]  # for both, or (for a, for b)
 
-VERDICTS = {"same": "equivalent", "different": "different", "undecided": "undecided"}
 
 
 def compare(
@@ -156,19 +155,19 @@ def compare(
         return result("undecided", str(e).removeprefix("compare: "), points=0)
     if point is not None:
         return different(point, found.reason, found.first, **measured(found))
-    verdict, reason, trained = VERDICTS[found.verdict], found.reason, None
+    verdict, reason, trained = found.verdict, found.reason, None
     if dtype == "f64" and any(at.autocasts):
         x, y = at.autocasts
         alone = " and ".join(f"{of} computes under autocast to {to}" for of, to in (("a", x), ("b", y)) if to)
         if x != y and may_change:
             return in_f32(f"{alone}, which casts nothing in f64", found.deviation)
         at.not_compared["autocast"] = 'it casts nothing in f64; dtype="f32" compares with it'
-    power = Power(at.probes().probes, found.resolution)
+    power = Power(at.probes().probes, found.detectable)
     if verdict == "equivalent" and power.probes and not power.seen:
         verdict, reason = "undecided", f"it would have seen none of {len(power.probes)} parameters that were changed"
     if train is not None and verdict == "equivalent":
         trained = _training.train_together(at, train, steps, told)
-        verdict = VERDICTS[trained.verdict]
+        verdict = trained.verdict
         at_points = f"at {points} point{'' if points == 1 else 's'} the two agree" if verdict == "different" else reason
         reason = f"{at_points}; in training {trained.reason}"
         if verdict == "different" and may_change:
@@ -176,7 +175,7 @@ def compare(
             if coarse.is_f32:
                 with _rounding.WithoutCasts(dtype):
                     again = _training.train_together(at, train, steps, told)
-                if VERDICTS[again.verdict] == "equivalent":
+                if again.verdict == "equivalent":
                     return in_f32(coarse.sentence, trained.deviation)
     last = trained or found
     first, cause = None, None

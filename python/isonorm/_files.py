@@ -38,15 +38,15 @@ class Converted:
 
 @dataclass(frozen=True)
 class Verified:
-    """bool(result): whether the two files are one function. streams: of each residual stream {"stream", "same", "sentence",
+    """bool(result): whether the two files are one function. streams: of each residual stream {"stream", "verdict", "sentence",
     "outputs": {what: (deviation, bound)}}."""
 
-    same: bool
+    verdict: str  # "equivalent", "different" or "undecided"
     lines: list[str]
     streams: list[dict]
 
     def __bool__(self):
-        return self.same
+        return self.verdict == "equivalent"
 
     def __str__(self):
         return "\n".join(self.lines)
@@ -59,12 +59,12 @@ class Proof:
     """bool(result): whether every run came out as expected. document: what `isonorm prove --json` writes, as a dict with "title",
     "verdict", "sentence", "values", "tables", "curves", "environment", "options" and more."""
 
-    verdict: str  # "same", "different" or "undecided"
+    verdict: str  # "equivalent", "different" or "undecided"
     text: str = field(repr=False)
     document: dict = field(repr=False)
 
     def __bool__(self):
-        return self.verdict == "same"
+        return self.verdict == "equivalent"
 
     def __getitem__(self, name):
         return self.document[name]

@@ -209,8 +209,8 @@ class Points:
             self.compare_at(point, noted)
             told(point)
             if noted.differs:
-                return noted.found(), point
-        return noted.found(), None
+                return noted.judgement(), point
+        return noted.judgement(), None
 
     def compare_at(self, point, noted):
         """Runs both modules and the controls at a point, and adds what they gave to `noted`."""

@@ -66,7 +66,7 @@ int main() {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   equivalence::Agreement agreement;
   agreement.deviation = nan, agreement.control = 1e-16;
-  expect(!agreement.same(), "a NaN agrees");
+  expect(!agreement.equivalent(), "a NaN agrees");
   equivalence::TensorsComparison::Row row;
   row.deviation = nan, row.tolerance = 1e-6;
   expect(row.verdict() == equivalence::Verdict::different, "a NaN is the same tensor");

@@ -68,7 +68,7 @@ TEST_CASE("the CPU's training is the device's, by the criterion of a proof") {
   CHECK(p.equivalent());
   const RunResult& there = p.runs.at(1);
   CHECK(run_name(there) == "layer_norm on cuda:0");
-  CHECK(there.observed == Verdict::same);
+  CHECK(there.verdict == Verdict::equivalent);
   CHECK(there.largest.gradient > 0);  // the device sums in another order
   CHECK(there.horizon.steps == 20);
   CHECK_THAT(closing(document_of(p)), Contains("layer_norm on cuda:0"));
@@ -105,7 +105,7 @@ TEST_CASE("cells of the grid come out on a device as theory says") {
   const TableResult here = table(o);
   int other_bits = 0;  // the device sums in another order; still, a large deviation may have the same bits
   for (size_t i = 0; i < r.cells.size(); ++i) {
-    CHECK(r.cells[i].observed == here.cells[i].observed);
+    CHECK(r.cells[i].verdict == here.cells[i].verdict);
     other_bits += r.cells[i].deviation.gradient != here.cells[i].deviation.gradient;
   }
   CHECK(other_bits > 0);
@@ -147,12 +147,12 @@ TEST_CASE("files are one function on a device, and a wrong entry is seen there")
   const ModelConversion c = convert_model(file, streams::Form::crms_norm);
   training::ModelFile converted{c.conversion.state, c.description};
   const Verification there = verify_models(file, converted, {}, kCuda), here = verify_models(file, converted);
-  CHECK(there.same());
+  CHECK(there.equivalent());
   CHECK(there.outputs.at(0).second.control == Approx(here.outputs.at(0).second.control).epsilon(0.1));
   CHECK(there.outputs.at(0).second.deviation != here.outputs.at(0).second.deviation);
   const Tensor w = converted.state.at("head.weight");
   w.mutable_data<double>()[0] += 1e-6;
-  CHECK_FALSE(verify_models(file, converted, {}, kCuda).outputs.at(0).second.same());
+  CHECK_FALSE(verify_models(file, converted, {}, kCuda).outputs.at(0).second.equivalent());
 }
 
 TEST_CASE("a claim is measured on a device") {

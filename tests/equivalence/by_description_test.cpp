@@ -31,20 +31,21 @@ TEST_CASE("verify by description: others to the last bit, and no writer among th
     return verify_streams(ModelFile{state(x), {}}, layout(state(x)), ModelFile{state(y), {}}, layout(state(y)));
   };
   const Tensor one = values<float>({1, 2, 3});
-  CHECK_THAT(verify(one, values<float>({-7, 0, 99})).sentence(), Contains("Different: ") && Contains("'note'"));
-  CHECK_FALSE(verify(one, values<float>({1, 2, std::nextafter(3.0F, 4.0F)})).same());
-  CHECK_FALSE(verify(values<float>({0.0F}), values<float>({-0.0F})).same());
-  CHECK_FALSE(verify(values<int64_t>({1, 2}), values<int64_t>({1, 3})).same());
-  CHECK_FALSE(verify(values<int64_t>({1, 2}), values<double>({1, 2})).same());
+  CHECK_THAT(verify(one, values<float>({-7, 0, 99})).sentence(), Contains("different: ") && Contains("'note'"));
+  CHECK_FALSE(verify(one, values<float>({1, 2, std::nextafter(3.0F, 4.0F)})).equivalent());
+  CHECK_FALSE(verify(values<float>({0.0F}), values<float>({-0.0F})).equivalent());
+  CHECK_FALSE(verify(values<int64_t>({1, 2}), values<int64_t>({1, 3})).equivalent());
+  CHECK_FALSE(verify(values<int64_t>({1, 2}), values<double>({1, 2})).equivalent());
   const Tensor third = values<double>({1.0 / 3}), coarse = third.to(DType::f32);
-  CHECK(verify(third, coarse).same());
-  CHECK(verify(coarse, coarse).sentence() == "Same: the two are one function. Every tensor is equal to the last bit.");
+  CHECK(verify(third, coarse).equivalent());
+  CHECK(verify(coarse, coarse).sentence() ==
+        "equivalent: the two are one function. Every tensor is equal to the last bit.");
 
   streams::Placement other_eps = layout(state(one));
   other_eps.norms[0].eps = 1.1e-5;
   CHECK_THAT(
       verify_streams(ModelFile{state(one), {}}, layout(state(one)), ModelFile{state(one), {}}, other_eps).sentence(),
-      Contains("Different: ") && Contains("eps of norm 'norm' is 1e-05 and 1.1e-05"));
+      Contains("different: ") && Contains("eps of norm 'norm' is 1e-05 and 1.1e-05"));
 
   const TensorMap writer = state(one, true);
   CHECK_THROWS_WITH(convert(writer, layout(writer), Form::rms_norm),

@@ -37,7 +37,7 @@ struct Net : nn::Module {
 std::string said(Fault fault, Form form) {
   Net plain(fault, Form::none), other(fault, form);
   try {
-    return compare_gradients(plain, other, {}, training::cross_entropy_of, small_batch, {.points = 2}).message();
+    return compare_gradients(plain, other, {}, training::cross_entropy_of, small_batch, {.points = 2}).sentence();
   } catch (const Error& e) {
     return e.what();
   }
@@ -46,8 +46,8 @@ std::string said(Fault fault, Form form) {
 }  // namespace
 
 TEST_CASE("cause: a plain reference says as much as one on a stream") {
-  CHECK_THAT(said(Fault::none, Form::rms_norm), StartsWith("same"));
-  CHECK_THAT(said(Fault::none, Form::crms_norm), StartsWith("same"));
+  CHECK_THAT(said(Fault::none, Form::rms_norm), StartsWith("equivalent"));
+  CHECK_THAT(said(Fault::none, Form::crms_norm), StartsWith("equivalent"));
   CHECK_THAT(
       said(Fault::forgotten, Form::rms_norm),
       Contains("cause: a writer that the layout does not name: pos [12, 8] is neutral; as a writer the two agree"));

@@ -87,11 +87,11 @@ template <class M> Objective with_factor(double factor) {
 TEST_CASE("engine: gradients are compared as the backward left them, whatever step() does to them in place") {
   const MakeOptimizer clips = [](const std::vector<Tensor>& p) { return std::make_unique<Clipping>(p, 0.01); };
   const Comparison c = expected(Verdict::different, paths_of<Layer>(clips, with_factor<Layer>(4)));
-  REQUIRE(c.first);
-  CHECK(c.first->step == 1);
-  CHECK(c.first->quantity == std::string("gradient"));
-  CHECK(std::abs(c.first->place.deviation - 3) < 1e-10);  // 4 g - g, relative to g
-  expected(Verdict::same, paths_of<Layer>(clips));
+  REQUIRE(c.first_difference);
+  CHECK(c.first_difference->step == 1);
+  CHECK(c.first_difference->quantity == std::string("gradient"));
+  CHECK(std::abs(c.first_difference->place.deviation - 3) < 1e-10);  // 4 g - g, relative to g
+  expected(Verdict::equivalent, paths_of<Layer>(clips));
 }
 
 TEST_CASE("engine: where gradients agree and updated weights do not, the update is named, at any step") {
@@ -107,12 +107,12 @@ TEST_CASE("engine: where gradients agree and updated weights do not, the update 
       return std::make_unique<Late>(p, begin);
     };
     const Comparison c = expected(Verdict::different, paths_of<Layer>(late));
-    REQUIRE(c.first);
-    CHECK(c.first->step == begin);
-    CHECK(c.first->quantity == std::string("weights"));
-    CHECK_THAT(c.message(), Contains(text("at step ", begin, " the loss and all 2 gradients agree, and ")) &&
-                                Contains("look at the update"));
-    CHECK_THAT(c.message(), !Contains("commute"));  // no map is involved
+    REQUIRE(c.first_difference);
+    CHECK(c.first_difference->step == begin);
+    CHECK(c.first_difference->quantity == std::string("weights"));
+    CHECK_THAT(c.sentence(), Contains(text("at step ", begin, " the loss and all 2 gradients agree, and ")) &&
+                                 Contains("look at the update"));
+    CHECK_THAT(c.sentence(), !Contains("commute"));  // no map is involved
   }
 }
 
@@ -156,14 +156,14 @@ struct AveragingElsewhere : Averaging {
 
 TEST_CASE("engine: gradients of the inputs are compared") {
   const Comparison c = expected(Verdict::different, gradients_of<BentInput>());
-  REQUIRE(c.first);
-  CHECK(c.first->place.tensor == "inputs");
-  CHECK(std::abs(c.first->place.deviation - 0.5) < 1e-10);
-  CHECK(c.cause.empty());
-  CHECK_THAT(c.message(), Contains("gradient of inputs: "));
-  CHECK_THAT(expected(Verdict::same, gradients_of<BentInput>(cross_entropy_of, {.inputs = false})).message(),
+  REQUIRE(c.first_difference);
+  CHECK(c.first_difference->place.tensor == "inputs");
+  CHECK(std::abs(c.first_difference->place.deviation - 0.5) < 1e-10);
+  CHECK(c.likely_cause.empty());
+  CHECK_THAT(c.sentence(), Contains("gradient of inputs: "));
+  CHECK_THAT(expected(Verdict::equivalent, gradients_of<BentInput>(cross_entropy_of, {.inputs = false})).sentence(),
              Contains("; not compared: gradients of inputs"));
-  expected(Verdict::same, gradients_of<Layer>());
+  expected(Verdict::equivalent, gradients_of<Layer>());
 }
 
 TEST_CASE("engine: a loss that makes its inputs leaves is compared without their gradients, and that is said") {
@@ -178,20 +178,22 @@ TEST_CASE("engine: a loss that makes its inputs leaves is compared without their
     return e;
   };
   const auto a = makes<Layer>(false)(), b = makes<Layer>(true)();
-  const Comparison c = expected(Verdict::same, compare_gradients(*a, *b, {}, penalty, batches));
-  CHECK_THAT(c.message(), Contains("not compared: gradients of inputs"));
+  const Comparison c = expected(Verdict::equivalent, compare_gradients(*a, *b, {}, penalty, batches));
+  CHECK_THAT(c.sentence(), Contains("not compared: gradients of inputs"));
 }
 
 TEST_CASE("engine: buffers are compared after a step that began with the same, others are named") {
-  CHECK(expected(Verdict::same, gradients_of<Averaging>()).not_compared.empty());
+  CHECK(expected(Verdict::equivalent, gradients_of<Averaging>()).not_compared.empty());
   const Comparison other = expected(Verdict::different, gradients_of<AveragingOtherwise>());
-  REQUIRE(other.first);
-  CHECK(other.first->quantity == std::string("buffer"));
-  CHECK(other.first->place.tensor == "seen");
-  CHECK(std::abs(other.first->place.deviation - 1) < 1e-10);  // twice the step from 0
-  CHECK_THAT(expected(Verdict::same, gradients_of<AveragingElsewhere>()).message(), Contains("; not compared: seen"));
-  CHECK_THAT(expected(Verdict::same, paths_of<Averaging>()).message(), Contains("; not compared: gradients of inputs"));
-  CHECK_THAT(expected(Verdict::different, paths_of<AveragingOtherwise>()).message(),
+  REQUIRE(other.first_difference);
+  CHECK(other.first_difference->quantity == std::string("buffer"));
+  CHECK(other.first_difference->place.tensor == "seen");
+  CHECK(std::abs(other.first_difference->place.deviation - 1) < 1e-10);  // twice the step from 0
+  CHECK_THAT(expected(Verdict::equivalent, gradients_of<AveragingElsewhere>()).sentence(),
+             Contains("; not compared: seen"));
+  CHECK_THAT(expected(Verdict::equivalent, paths_of<Averaging>()).sentence(),
+             Contains("; not compared: gradients of inputs"));
+  CHECK_THAT(expected(Verdict::different, paths_of<AveragingOtherwise>()).sentence(),
              Contains("after step 20 the loss, all 2 gradients and all 2 weights agree, and the buffer differs: look "
                       "at the buffers that the pass changes\n  "
                       "buffer of seen: "));
@@ -201,9 +203,9 @@ TEST_CASE("engine: an optimizer that holds a part of the parameters is no differ
   const MakeOptimizer part = [](const std::vector<Tensor>& p) {
     return std::make_unique<optim::Sgd>(std::vector<Tensor>{p[0]}, optim::SgdOptions{.lr = 0.1});
   };
-  const Comparison c = expected(Verdict::same, paths_of<Layer>(part));
-  CHECK_THAT(c.message(), Contains("the optimizer of the first model holds 1 of its 2 parameters") &&
-                              Contains("the optimizer of the second model holds 1 of its 2 parameters"));
+  const Comparison c = expected(Verdict::equivalent, paths_of<Layer>(part));
+  CHECK_THAT(c.sentence(), Contains("the optimizer of the first model holds 1 of its 2 parameters") &&
+                               Contains("the optimizer of the second model holds 1 of its 2 parameters"));
 }
 
 namespace {
@@ -236,15 +238,15 @@ struct Drawing : Layer {
 }  // namespace
 
 TEST_CASE("engine: a model that does not repeat itself is undecided, before anything else is compared") {
-  CHECK_THAT(expected(Verdict::undecided, gradients_of<FirstCounts>()).message(),
+  CHECK_THAT(expected(Verdict::undecided, gradients_of<FirstCounts>()).sentence(),
              StartsWith("undecided: the first model is not repeatable: ") && Contains("its loss is "));
-  CHECK_THAT(expected(Verdict::undecided, gradients_of<SecondCounts>()).message(),
+  CHECK_THAT(expected(Verdict::undecided, gradients_of<SecondCounts>()).sentence(),
              StartsWith("undecided: the second model is not repeatable: "));
-  CHECK_THAT(expected(Verdict::undecided, gradients_of<Drawing>()).message(),
+  CHECK_THAT(expected(Verdict::undecided, gradients_of<Drawing>()).sentence(),
              Contains("first model is not repeatable"));
-  CHECK_THAT(expected(Verdict::undecided, paths_of<Drawing>()).message(), Contains("first model is not repeatable"));
+  CHECK_THAT(expected(Verdict::undecided, paths_of<Drawing>()).sentence(), Contains("first model is not repeatable"));
   // Copies that count their own steps agree, since each is trained from its first step.
-  expected(Verdict::same, paths_of<BothCount>());
+  expected(Verdict::equivalent, paths_of<BothCount>());
 }
 
 TEST_CASE("engine: a comparison calls the loss at most 1.5 times as often as it needs gradients; a cause costs more") {
@@ -255,7 +257,7 @@ TEST_CASE("engine: a comparison calls the loss at most 1.5 times as often as it 
   };
   for (const auto& [points, controls] : {std::pair{5, 4}, {3, 2}, {1, 8}}) {
     calls = 0;
-    expected(Verdict::same, gradients_of<Layer>(counted, {.points = points, .controls = controls}));
+    expected(Verdict::equivalent, gradients_of<Layer>(counted, {.points = points, .controls = controls}));
     CHECK(calls == points * (controls + 2) + 2);  // at the first point both models run once more
   }
   CHECK(5 * (4 + 2) + 2 <= 1.5 * 5 * (4 + 2));  // for the default options
@@ -301,25 +303,25 @@ struct Positive : Layer {
 TEST_CASE("engine: frozen parameters, and those that the map leaves out, keep their values") {
   ParameterMap map;
   map.leave_out("t");
-  CHECK_THAT(expected(Verdict::same, gradients_of<Scaled>(cross_entropy_of, {}, map)).message(),
+  CHECK_THAT(expected(Verdict::equivalent, gradients_of<Scaled>(cross_entropy_of, {}, map)).sentence(),
              Contains("; not compared: t"));
-  CHECK_THAT(expected(Verdict::same, gradients_of<ScaledTrained>(cross_entropy_of, {}, map)).message(),
+  CHECK_THAT(expected(Verdict::equivalent, gradients_of<ScaledTrained>(cross_entropy_of, {}, map)).sentence(),
              Contains("; not compared: t"));
-  expected(Verdict::same, gradients_of<ScaledBoth>());
+  expected(Verdict::equivalent, gradients_of<ScaledBoth>());
 }
 
 TEST_CASE("engine: NaN in the first model at drawn weights is undecided; options keep near the present weights") {
   const Comparison drawn = expected(Verdict::undecided, gradients_of<Positive>());
-  CHECK_THAT(drawn.message(),
+  CHECK_THAT(drawn.sentence(),
              Contains("the first model's loss is nan at point") && Contains("CompareOptions::perturb"));
   for (const double perturb : {0.0, 0.5})
-    expected(Verdict::same, gradients_of<Positive>(cross_entropy_of, {.perturb = perturb}));
+    expected(Verdict::equivalent, gradients_of<Positive>(cross_entropy_of, {.perturb = perturb}));
   CHECK_THROWS_WITH(gradients_of<Positive>(cross_entropy_of, {.perturb = 1}), Contains("perturb is 1, expected"));
   // SGD makes s negative in its first step.
   const Objective falls = [](nn::Module& m, const Examples& e) {
     return cross_entropy_of(m, e) + sum(log(dynamic_cast<Positive&>(m).s()));
   };
-  CHECK_THAT(expected(Verdict::undecided, paths_of<Positive>(with_rate(2), falls)).message(),
+  CHECK_THAT(expected(Verdict::undecided, paths_of<Positive>(with_rate(2), falls)).sentence(),
              Contains("undecided: the first model's loss is nan at step 2"));
   // NaN in only the second model is a difference.
   struct Broken : Layer {
@@ -363,10 +365,10 @@ TEST_CASE("engine: one batch without targets, with unused ones, or of one row is
         return e;
       };
       const Comparison c =
-          expected(Verdict::same, paths_of<Same8>(kPlain, reconstruction, batch, {.may_be_identical = true}));
+          expected(Verdict::equivalent, paths_of<Same8>(kPlain, reconstruction, batch, {.may_be_identical = true}));
       CHECK(c.horizon.steps == 20);
     }
-  expected(Verdict::same, paths_of<Layer>(kPlain, cross_entropy_of, [](int64_t) { return rows({1, 8}, 4)(0); }));
+  expected(Verdict::equivalent, paths_of<Layer>(kPlain, cross_entropy_of, [](int64_t) { return rows({1, 8}, 4)(0); }));
 }
 
 TEST_CASE("engine: other seeds move the controls otherwise, in points and in trajectories") {
@@ -385,28 +387,29 @@ TEST_CASE("engine: equal bits throughout are undecided, and the option that acce
   };
   for (const Comparison& c : {gradients_of<Twin>(), paths_of<Twin>()}) {
     expected(Verdict::undecided, c);
-    CHECK_THAT(c.message(), Contains("equal to the last bit at every") && Contains("CompareOptions::may_be_identical"));
-    CHECK_THAT(c.message(), !Contains("with itself"));
+    CHECK_THAT(c.sentence(),
+               Contains("equal to the last bit at every") && Contains("CompareOptions::may_be_identical"));
+    CHECK_THAT(c.sentence(), !Contains("with itself"));
   }
-  expected(Verdict::same, gradients_of<Twin>(cross_entropy_of, {.may_be_identical = true}));
+  expected(Verdict::equivalent, gradients_of<Twin>(cross_entropy_of, {.may_be_identical = true}));
 }
 
 TEST_CASE("engine: a rate of 0, an optimizer of another model, and a model without gradients name themselves") {
-  CHECK_THAT(expected(Verdict::undecided, paths_of<Layer>(with_rate(0))).message(),
+  CHECK_THAT(expected(Verdict::undecided, paths_of<Layer>(with_rate(0))).sentence(),
              Contains("the optimizer of the first model changes no weight (a rate of 0?)"));
   const Layer other(false);
   const MakeOptimizer wrong = [&](const std::vector<Tensor>&) {
     return std::make_unique<optim::Sgd>(other.parameters(), optim::SgdOptions{.lr = 0.1});
   };
-  CHECK_THAT(expected(Verdict::undecided, paths_of<Layer>(wrong)).message(),
+  CHECK_THAT(expected(Verdict::undecided, paths_of<Layer>(wrong)).sentence(),
              Contains("changes no weight") && Contains("the first model holds 0 of its 2 parameters"));
 
   const auto a = makes<Layer>(false)(), b = makes<Layer>(true)();
   const Objective of_first = [&](nn::Module&, const Examples& e) { return cross_entropy_of(*a, e); };
-  CHECK_THAT(expected(Verdict::different, compare_gradients(*a, *b, {}, of_first, rows({12, 8}, 4))).message(),
+  CHECK_THAT(expected(Verdict::different, compare_gradients(*a, *b, {}, of_first, rows({12, 8}, 4))).sentence(),
              Contains("cause: a loss that passes no gradient to the second model: it does not use the model"));
   const Objective of_second = [&](nn::Module&, const Examples& e) { return cross_entropy_of(*b, e); };
-  CHECK_THAT(expected(Verdict::undecided, compare_gradients(*a, *b, {}, of_second, rows({12, 8}, 4))).message(),
+  CHECK_THAT(expected(Verdict::undecided, compare_gradients(*a, *b, {}, of_second, rows({12, 8}, 4))).sentence(),
              Contains("no parameter of the first model gets a gradient"));
 }
 
@@ -438,9 +441,9 @@ TEST_CASE("engine: AdamW in f32 that rounding moves is undecided, with a tensor 
     };
   };
   const Comparison c = expected(Verdict::undecided, trained(adamw(1e-8)));
-  CHECK_THAT(c.message(), Contains("; rounding moves pair furthest") && Contains("an eps of 1e-5, or SGD"));
-  expected(Verdict::same, trained(adamw(1e-5)));
-  expected(Verdict::same, trained(kPlain));
+  CHECK_THAT(c.sentence(), Contains("; rounding moves pair furthest") && Contains("an eps of 1e-5, or SGD"));
+  expected(Verdict::equivalent, trained(adamw(1e-5)));
+  expected(Verdict::equivalent, trained(kPlain));
 }
 
 TEST_CASE("engine: the two models may have optimizers of their own") {
@@ -484,12 +487,12 @@ TEST_CASE("engine: the two models may have optimizers of their own") {
       return std::make_unique<Scheduled>(p, which == Which::second, which == Which::second ? later : 0);
     };
   };
-  expected(Verdict::same, paths_of<Layer>(schedules(0)));
-  CHECK_THAT(expected(Verdict::different, paths_of<Layer>(schedules(1))).message(),
+  expected(Verdict::equivalent, paths_of<Layer>(schedules(0)));
+  CHECK_THAT(expected(Verdict::different, paths_of<Layer>(schedules(1))).sentence(),
              Contains("at step 3 the loss and ") && Contains("look at the update"));
-  expected(Verdict::same, paths_of<Layer>(two(0.1)));
+  expected(Verdict::equivalent, paths_of<Layer>(two(0.1)));
   CHECK_THAT(
-      expected(Verdict::different, paths_of<Layer>(two(0.2))).message(),
+      expected(Verdict::different, paths_of<Layer>(two(0.2))).sentence(),
       Contains(
           "cause: another weight decay: the second model takes off 0.001 of each weight per step, the first 0.002"));
 }

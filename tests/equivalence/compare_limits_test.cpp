@@ -77,30 +77,30 @@ TEST_CASE("limits: controls that are NaN measure nothing") {
 
 TEST_CASE("limits: controls do not move the least number, with which rows are masked") {
   const auto a = made<Masked>(false), b = made<Masked>(true);
-  expected(Verdict::same, compare_gradients(*a, *b, {}, cross_entropy_of, small_batch));
+  expected(Verdict::equivalent, compare_gradients(*a, *b, {}, cross_entropy_of, small_batch));
 }
 
 TEST_CASE("limits: a decay of the gradient and a decay of the weights are told apart in both orders") {
   const Comparison coupled = expected(Verdict::different, trained(adamw(0.1), adam(0.1)));
-  CHECK(coupled.cause ==
+  CHECK(coupled.likely_cause ==
         "another kind of weight decay: the second model adds it to the gradient, the first takes it off the weights");
   const Comparison decoupled = expected(Verdict::different, trained(adam(0.1), adamw(0.1)));
-  CHECK(decoupled.cause ==
+  CHECK(decoupled.likely_cause ==
         "another kind of weight decay: the second model takes it off the weights, the first adds it to the gradient");
-  expected(Verdict::same, trained(adam(0), adamw(0)));
+  expected(Verdict::equivalent, trained(adam(0), adamw(0)));
   // Two different rates of the same kind of decay are not another kind of decay.
   const Comparison number = expected(Verdict::different, trained(adam(0.1), adam(0.2)));
-  CHECK(number.cause.empty());
+  CHECK(number.likely_cause.empty());
 }
 
 TEST_CASE("limits: Nesterov's momentum in the second model alone is a difference of the update without a cause") {
   const Comparison c = expected(Verdict::different, trained(momentum(false), momentum(true)));
-  REQUIRE(c.first);
-  CHECK(c.first->step == 1);
-  CHECK(c.first->quantity == std::string("weights"));
+  REQUIRE(c.first_difference);
+  CHECK(c.first_difference->step == 1);
+  CHECK(c.first_difference->quantity == std::string("weights"));
   CHECK_THAT(c.reason, Contains("look at the update"));
-  CHECK(c.cause.empty());
-  CHECK_THAT(c.message(), Contains("no cause was found; tested: weights that do not move and a learning rate"));
+  CHECK(c.likely_cause.empty());
+  CHECK_THAT(c.sentence(), Contains("no cause was found; tested: weights that do not move and a learning rate"));
 }
 
 TEST_CASE("limits: NaN in the examples is undecided, and the examples are named") {
@@ -117,7 +117,7 @@ TEST_CASE("limits: NaN in the examples is undecided, and the examples are named"
   const Comparison path = expected(
       Verdict::undecided, compare_trajectories([] { return made<Line>(false); }, [] { return made<Line>(true); }, {},
                                                cross_entropy_of, rate, batches, {.steps = 3}));
-  CHECK_THAT(path.message(), Contains("nan"));
+  CHECK_THAT(path.sentence(), Contains("nan"));
 }
 
 TEST_CASE("limits: a parameter that the map leaves out although both models have it is named") {

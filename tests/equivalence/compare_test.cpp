@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "equivalence/compare/own_training.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "lab/probes/architecture.h"
 #include "optim/adam.h"
@@ -60,11 +60,11 @@ TEST_CASE("compare: every form has Pre-LN's gradients and trajectory, and parame
   for (const Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     const auto a = small_net({}), b = small_net({.form = form}, 5);
     const std::vector<double> before = b->up1.weight.to_vector<double>();
-    const Comparison c = expected(Verdict::same, compared(*a, *b));
+    const Comparison c = expected(Verdict::equivalent, compared(*a, *b));
     CHECK(c.deviation > 0);
     CHECK(c.control > 0);
     CHECK(b->up1.weight.to_vector<double>() == before);
-    expected(Verdict::same, trajectories({}, {.form = form}));
+    expected(Verdict::equivalent, trajectories({}, {.form = form}));
   }
 }
 
@@ -73,12 +73,12 @@ TEST_CASE("compare: mapped storage through a map: gradients agree, Adam's path d
   const streams::Stream stream(Form::crms_norm, 8, Stored::mapped);
   const ParameterMap map = ParameterMap::mapped_storage(*raw, stream);
   const Switches mapped = {.form = Form::crms_norm, .storage = Stored::mapped};
-  expected(Verdict::same, gradients({}, mapped, map));
+  expected(Verdict::equivalent, gradients({}, mapped, map));
   const Comparison t = expected(Verdict::different, trajectories({}, mapped, map));
-  REQUIRE(t.first);
-  CHECK(t.first->step == 1);
-  CHECK_THAT(t.message(), Contains("at step 1 the loss and all 12 gradients agree, and 9 of 12 weights differ: ") &&
-                              Contains("look at the update"));
+  REQUIRE(t.first_difference);
+  CHECK(t.first_difference->step == 1);
+  CHECK_THAT(t.sentence(), Contains("at step 1 the loss and all 12 gradients agree, and 9 of 12 weights differ: ") &&
+                               Contains("look at the update"));
 }
 
 TEST_CASE("compare: one weight moved by 1e-9 of its tensor's largest is reported at step 1, with the entry") {
@@ -104,37 +104,37 @@ TEST_CASE("compare: one weight moved by 1e-9 of its tensor's largest is reported
   const Comparison c =
       compare_trajectories([] { return small_net({}); }, [] { return small_net({.form = Form::rms_norm}); }, {},
                            cross_entropy_of, last_forges, small_batch, kFew);
-  INFO(c.message());
-  CHECK_FALSE(c.same());
-  REQUIRE(c.first);
-  CHECK(c.first->step == 1);
-  CHECK(c.first->place.tensor == "up1.weight");
-  CHECK(c.first->place.index == Dims{1, 5});
-  CHECK_THAT(c.message(), Contains("1 of 12 weights differs: look at the update") &&
-                              Contains("weight of up1.weight: 1.0e-09, the bound is ") &&
-                              Contains("up1.weight[1, 5] is "));
+  INFO(c.sentence());
+  CHECK_FALSE(c.equivalent());
+  REQUIRE(c.first_difference);
+  CHECK(c.first_difference->step == 1);
+  CHECK(c.first_difference->place.tensor == "up1.weight");
+  CHECK(c.first_difference->place.index == Dims{1, 5});
+  CHECK_THAT(c.sentence(), Contains("1 of 12 weights differs: look at the update") &&
+                               Contains("weight of up1.weight: 1.0e-09, the bound is ") &&
+                               Contains("up1.weight[1, 5] is "));
 }
 
 TEST_CASE("compare: NaN, nothing, and a model with itself are never the same") {
   const auto a = small_net({}), b = small_net({}, 8);
-  CHECK_THAT(compared(*a, *a).message(), Contains("different: a model was compared with itself"));
+  CHECK_THAT(compared(*a, *a).sentence(), Contains("different: a model was compared with itself"));
   // Two models that run the same program: equal bits.
   const Comparison twin = compared(*a, *b);
-  CHECK_THAT(twin.message(), Contains("undecided: equal to the last bit"));
-  CHECK(compared(*a, *b, cross_entropy_of, {}, {.points = 1, .may_be_identical = true}).same());
-  CHECK_THAT(trajectories({}, {}).message(), Contains("undecided: equal to the last bit"));
+  CHECK_THAT(twin.sentence(), Contains("undecided: equal to the last bit"));
+  CHECK(compared(*a, *b, cross_entropy_of, {}, {.points = 1, .may_be_identical = true}).equivalent());
+  CHECK_THAT(trajectories({}, {}).sentence(), Contains("undecided: equal to the last bit"));
 
   const Objective nan = [](nn::Module& m, const Examples& batch) {
     return cross_entropy_of(m, batch) * std::numeric_limits<double>::quiet_NaN();
   };
   const auto rms = small_net({.form = Form::rms_norm});
-  CHECK_FALSE(compared(*a, *rms, nan).same());
+  CHECK_FALSE(compared(*a, *rms, nan).equivalent());
   const Objective constant = [](nn::Module& m, const Examples&) { return sum(m.parameters()[0]) * 0.0; };
-  CHECK_FALSE(compared(*a, *rms, constant).same());
+  CHECK_FALSE(compared(*a, *rms, constant).equivalent());
 
   ParameterMap none;
   none.leave_out("**");
-  CHECK_FALSE(compared(*a, *rms, cross_entropy_of, none).same());
+  CHECK_FALSE(compared(*a, *rms, cross_entropy_of, none).equivalent());
   CHECK_THROWS_WITH(compared(*a, *rms, cross_entropy_of, {}, {.points = 0}), Contains("expected at least 1"));
   CHECK_THROWS_WITH(compare_trajectories([] { return small_net({}); }, [] { return small_net({}); }, {},
                                          cross_entropy_of, kAdamW, small_batch, {.steps = 0}),
@@ -147,7 +147,7 @@ TEST_CASE("compare: controls that move as far as a real difference are no measur
     return cross_entropy_of(m, batch) + sum(sin(m.parameters()[0] * 1e12));
   };
   const auto a = small_net({}), b = small_net({.form = Form::rms_norm});
-  CHECK_THAT(compared(*a, *b, chaotic).message(),
+  CHECK_THAT(compared(*a, *b, chaotic).sentence(),
              Contains("undecided: the controls") && Contains("would hide a real difference"));
 }
 
@@ -157,20 +157,20 @@ TEST_CASE("compare: a training whose controls run away is undecided, one with a 
   const auto trained = [&](double lr, const Batches& batches) {
     return compare_trajectories(layer, rms, {}, cross_entropy_of, sgd(lr), batches, {.steps = 30, .controls = 2});
   };
-  const Comparison calm = expected(Verdict::same, trained(0.05, [](int64_t) { return small_batch(3); }));
+  const Comparison calm = expected(Verdict::equivalent, trained(0.05, [](int64_t) { return small_batch(3); }));
   CHECK(calm.horizon.steps == 30);
   CHECK(calm.horizon.limit.loss > 0);
-  CHECK_THAT(calm.message(), Contains(would_have_shown(calm.horizon)));
+  CHECK_THAT(calm.sentence(), Contains(detectable_text(calm.horizon)));
   const Comparison still = trained(1e-14, small_batch);  // no training, so no wrong one, except for the batch
-  INFO(still.message());
+  INFO(still.sentence());
   CHECK(still.verdict == Verdict::undecided);
-  CHECK_THAT(still.message(), Contains("undecided: ") && Contains("a verdict needs 20 steps"));
+  CHECK_THAT(still.sentence(), Contains("undecided: ") && Contains("a verdict needs 20 steps"));
   const Objective chaotic = [](nn::Module& m, const Examples& batch) {
     return cross_entropy_of(m, batch) + sum(sin(m.parameters()[0] * 1e6)) * 1e-6;
   };
   const Comparison wild = compare_trajectories(layer, rms, {}, chaotic, sgd(0.1), small_batch, {.steps = 30});
-  INFO(wild.message());
-  CHECK_FALSE(wild.same());
+  INFO(wild.sentence());
+  CHECK_FALSE(wild.equivalent());
 }
 
 TEST_CASE("compare: models that agree where they stand, or in the loss alone, are told apart") {
@@ -183,13 +183,13 @@ TEST_CASE("compare: models that agree where they stand, or in the loss alone, ar
     };
   };
   const Objective elsewhere = with_extra([](const Tensor& bias) { return sum(relu(-bias)); });  // 0 if the bias is 1
-  CHECK_FALSE(compared(*a, *b, elsewhere, {}, {.points = 4}).same());
+  CHECK_FALSE(compared(*a, *b, elsewhere, {}, {.points = 4}).equivalent());
   const Objective no_value = with_extra([](const Tensor& bias) { return sum(bias) - sum(detach(bias)); });
   const Comparison c = compared(*a, *b, no_value);
-  CHECK_FALSE(c.same());
-  REQUIRE(c.first);
-  CHECK(c.first->quantity == std::string("gradient"));
-  CHECK(c.first->place.tensor == "head.bias");
+  CHECK_FALSE(c.equivalent());
+  REQUIRE(c.first_difference);
+  CHECK(c.first_difference->quantity == std::string("gradient"));
+  CHECK(c.first_difference->place.tensor == "head.bias");
 }
 
 TEST_CASE("compare: a small gradient that the controls do not move is compared by its own size") {
@@ -205,12 +205,12 @@ TEST_CASE("compare: a small gradient that the controls do not move is compared b
       const double scale = share * epsilon(dtype) / 40;
       WithExtra a({}, dtype), b({.form = Form::rms_norm}, dtype);
       INFO(name_of(dtype) << ", " << share << " eps");
-      expected(Verdict::same, compared(a, b, with_small_gradient(&b, scale, c, c)));
+      expected(Verdict::equivalent, compared(a, b, with_small_gradient(&b, scale, c, c)));
       for (const auto& [name, forged] : forgeries) {
         INFO(name);
         const Comparison seen = expected(Verdict::different, compared(a, b, with_small_gradient(&b, scale, c, forged)));
-        REQUIRE(seen.first);
-        CHECK(seen.first->place.tensor == "extra");
+        REQUIRE(seen.first_difference);
+        CHECK(seen.first_difference->place.tensor == "extra");
       }
     }
 }
@@ -227,15 +227,15 @@ TEST_CASE("compare: a gradient that is zero in exact arithmetic is noise, in poi
   for (const DType dtype : {DType::f64, DType::f32}) {
     WithExtra a({}, dtype), b({.form = Form::rms_norm}, dtype);
     const Comparison c = compared(a, b, shifted);
-    INFO(name_of(dtype) << ": " << c.message());
-    CHECK(c.same());
+    INFO(name_of(dtype) << ": " << c.sentence());
+    CHECK(c.equivalent());
     const Comparison t = expected(
-        Verdict::same,
+        Verdict::equivalent,
         compare_trajectories(
             [&] { return std::make_unique<WithExtra>(Switches{.affine = true}, dtype); },
             [&] { return std::make_unique<WithExtra>(Switches{.form = Form::rms_norm, .affine = true}, dtype); }, {},
             shifted, sgd(1e-2), small_batch, kFew));
-    CHECK(t.horizon.limit.gradient < 0.3);  // a wrong training gets no credit for moving noise
+    CHECK(t.horizon.limit.gradient < 0.3);  // a negative control gets no credit for moving noise
   }
 }
 
@@ -286,7 +286,7 @@ TEST_CASE("compare: every quantity is held to the bound of its own controls") {
 
 TEST_CASE("compare: a partner that is missing, extra or of another shape is named") {
   const auto a = small_net({}), scaled = small_net({.form = Form::rms_norm, .scale = true});
-  const auto said = [&](const ParameterMap& map) { return compared(*a, *scaled, cross_entropy_of, map).message(); };
+  const auto said = [&](const ParameterMap& map) { return compared(*a, *scaled, cross_entropy_of, map).sentence(); };
   CHECK_THAT(said({}), Contains("no parameter of the first model becomes scale"));
   CHECK_THAT(said(ParameterMap().add("head.bias", "tail.bias")), Contains("no parameter tail.bias"));
   CHECK_THAT(said(ParameterMap().add("up1.weight", "up1.weight", {{"transpose", 0}})),
@@ -299,10 +299,10 @@ TEST_CASE("compare: a likely cause is named where there is evidence for it") {
     change(s);
     return s;
   };
-  const auto both = [&](auto change) { return gradients(with({}, change), with(rms, change)).message(); };
-  CHECK_THAT(gradients({}, with(rms, [](Switches& s) { s.eps = 1e-6; })).message(),
+  const auto both = [&](auto change) { return gradients(with({}, change), with(rms, change)).sentence(); };
+  CHECK_THAT(gradients({}, with(rms, [](Switches& s) { s.eps = 1e-6; })).sentence(),
              Contains("cause: different eps: norm1 has 1e-05, norm1 of the second model 1e-06"));
-  CHECK_THAT(gradients({}, with(rms, [](Switches& s) { s.declared = false; })).message(),
+  CHECK_THAT(gradients({}, with(rms, [](Switches& s) { s.declared = false; })).sentence(),
              Contains("cause: a role declared differently: down1.weight is a writer"));
   CHECK_THAT(both([](Switches& s) { s.final_norm = false; }),
              Contains("cause: a first model that sees the mean of its stream, as one without a final norm"));
@@ -310,7 +310,7 @@ TEST_CASE("compare: a likely cause is named where there is evidence for it") {
              Contains("cause: a part that acts in training only, such as dropout"));
   CHECK_THAT(both([](Switches& s) { s.scale = true; }),
              Contains("cause: a vector that scales the output of a writer: if all entries of scale are equal"));
-  CHECK_THAT(gradients({}, with(rms, [](Switches& s) { s.storage = Stored::mapped; })).message(),
+  CHECK_THAT(gradients({}, with(rms, [](Switches& s) { s.storage = Stored::mapped; })).sentence(),
              Contains("cause: a map that is missing") && Contains("entry.weight"));
 }
 

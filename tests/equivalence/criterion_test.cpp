@@ -1,5 +1,6 @@
 // The criterion applied to forged results: anything that is not a proof must not pass as one.
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
+#include "equivalence/lockstep/prove.h"
 
 #include <limits>
 
@@ -18,7 +19,7 @@ RunResult negative_run() { return synthetic_proof(50).runs[3]; }
 Verdict verdict(RunResult& run, DType dtype = DType::f64) {
   judge(run, dtype);
   CHECK(!run.reason.empty());
-  return run.observed;
+  return run.verdict;
 }
 bool accepted(RunResult run) {
   verdict(run);
@@ -42,7 +43,7 @@ void fill(Deviations& d, size_t from, size_t to, double value) {
 TEST_CASE("criterion: the synthetic proof holds") {
   const ProofResult proof = synthetic_proof();
   CHECK(proof.equivalent());
-  for (int i = 0; i < 5; ++i) CHECK(proof.runs[i].observed == (i < 3 ? Verdict::same : Verdict::different));
+  for (int i = 0; i < 5; ++i) CHECK(proof.runs[i].verdict == (i < 3 ? Verdict::equivalent : Verdict::different));
   CHECK(proof.runs[3].control.loss.size() == kNegativeSteps);
   CHECK(proof.largest_control.weight == proof.control.weight.back());
 }
@@ -54,7 +55,7 @@ TEST_CASE("criterion: the bound is 30 D_c + 64 eps at every step, for every quan
       double& d = (run.deviations.*series)[t];
       const double limit = 30 * (run.control.*series)[t] + 64 * 0x1p-52;
       d = limit;
-      CHECK(verdict(run) == Verdict::same);
+      CHECK(verdict(run) == Verdict::equivalent);
       d = limit * (1 + 1e-9);
       CHECK(verdict(run) == Verdict::different);
       CHECK_FALSE(run.as_expected);
@@ -87,7 +88,7 @@ TEST_CASE("criterion: NaN is never the same in a run, and ends the horizon in it
       for (RunResult& r : proof.runs) r.control = {};
       conclude(proof);
       CHECK(proof.horizon.steps == static_cast<int>(t));  // earlier steps are unchanged
-      CHECK(proof.runs[0].observed == (t < 20 ? Verdict::undecided : Verdict::same));
+      CHECK(proof.runs[0].verdict == (t < 20 ? Verdict::undecided : Verdict::equivalent));
     }
 }
 
@@ -162,7 +163,7 @@ TEST_CASE("criterion: a bound has power below a third of what a wrong training r
       return verdict(run, dtype);
     };
     const auto limited_at = [&](size_t steps) { return 2.999 * (30 * control[steps] + 64 * 0x1p-52); };  // ends there
-    CHECK(judged(limited_at(20), DType::f64) == Verdict::same);
+    CHECK(judged(limited_at(20), DType::f64) == Verdict::equivalent);
     CHECK(run.horizon.steps == 20);
     CHECK(run.horizon.ended_by == (q == 0 ? "the loss" : q == 1 ? "gradients" : "weights"));
     CHECK(run.horizon.term == "30 times the controls");
@@ -174,15 +175,15 @@ TEST_CASE("criterion: a bound has power below a third of what a wrong training r
     CHECK(judged(limited_at(0), DType::f64) == Verdict::undecided);
     CHECK(run.horizon.steps == 0);
     CHECK(judged(0, DType::f64) == Verdict::undecided);
-    CHECK_THAT(run.reason, StartsWith("from step 1 on a wrong training was not seen to move"));
+    CHECK_THAT(run.reason, StartsWith("from step 1 on no negative control moves"));
     CHECK(judged(kNan, DType::f64) == Verdict::undecided);
     CHECK(judged(64 * 0x1p-23, DType::f32) == Verdict::undecided);  // the floor alone is larger than a third of it
     CHECK(run.horizon.term == "64 eps");
-    CHECK(judged(1, DType::f64) == Verdict::same);
+    CHECK(judged(1, DType::f64) == Verdict::equivalent);
     for (size_t t = 30; t < 50; ++t) control[t] = 4e-7;  // 30 times this exceeds 1e-5
-    CHECK(judged(1, DType::f64) == Verdict::same);
+    CHECK(judged(1, DType::f64) == Verdict::equivalent);
     CHECK(run.horizon.steps == 30);
-    CHECK(judged(1, DType::f32) == Verdict::same);
+    CHECK(judged(1, DType::f32) == Verdict::equivalent);
     CHECK(run.horizon.steps == 50);
     (run.deviations.*kAll[q])[40] = 2e-5;  // beyond the horizon, and above the bound
     CHECK(judged(1, DType::f64) == Verdict::different);
@@ -190,7 +191,7 @@ TEST_CASE("criterion: a bound has power below a third of what a wrong training r
   RunResult coarse = form_run();
   coarse.reach = {2, 2, 2};
   for (size_t t = 25; t < 50; ++t) coarse.control.weight[t] = 1e-3;  // a bound of 3 %
-  CHECK(verdict(coarse, DType::f32) == Verdict::same);
+  CHECK(verdict(coarse, DType::f32) == Verdict::equivalent);
   CHECK(coarse.horizon.steps == 25);
   CHECK(coarse.horizon.limit.weight == 1e-2);
 }
@@ -212,7 +213,7 @@ TEST_CASE("criterion: in chaos a broken bound shows as little as one that is kep
     RunResult run = form_run();
     run.reach = {0.5, 3, 0.5};
     fill(run.control, 30, 50, 10), fill(run.deviations, 30, 50, 1e6);
-    CHECK(verdict(run, dtype) == Verdict::same);
+    CHECK(verdict(run, dtype) == Verdict::equivalent);
     CHECK(run.horizon.steps == 30);
     for (Series series : kAll) {  // a bound below the effect of wrong trainings decides, even beyond the horizon
       RunResult broken = run, nan = run;
@@ -220,7 +221,7 @@ TEST_CASE("criterion: in chaos a broken bound shows as little as one that is kep
       for (RunResult* r : {&broken, &nan}) CHECK(verdict(*r, dtype) == Verdict::different);
     }
     run.control.gradient[40] = 2.0 / 30;  // smaller than the effect of a wrong training, but above 1
-    CHECK(verdict(run, dtype) == Verdict::same);
+    CHECK(verdict(run, dtype) == Verdict::equivalent);
     run.reach = {};  // no wrong training is known: a run can be different, but not the same
     CHECK(verdict(run, dtype) == Verdict::undecided);
     run.deviations.loss[3] = 1;
@@ -232,7 +233,7 @@ TEST_CASE("criterion: a run shorter than 20 steps needs all of them") {
   for (size_t steps : {size_t{1}, size_t{19}}) {
     RunResult run = form_run();
     for (Series series : kAll) (run.deviations.*series).resize(steps), (run.control.*series).resize(steps);
-    CHECK(verdict(run) == Verdict::same);
+    CHECK(verdict(run) == Verdict::equivalent);
     run.control.loss.back() = 1;
     CHECK(verdict(run) == Verdict::undecided);
   }
@@ -254,18 +255,18 @@ TEST_CASE("criterion: the reach is that of the weaker wrong training within its 
 
 TEST_CASE("criterion: what counts against a proof makes it different, what only lacks makes it undecided") {
   ProofResult proof = synthetic_proof(50);
-  CHECK(proof.verdict == Verdict::same);
+  CHECK(proof.verdict == Verdict::equivalent);
   CHECK(proof.horizon.steps == 50);
-  CHECK(proof.horizon.resolution.weight == bound(proof.largest_control.weight, DType::f64));
+  CHECK(proof.horizon.detectable.weight == bound(proof.largest_control.weight, DType::f64));
   for (RunResult& r : proof.runs)
     if (r.expected == Verdict::different) r.deviations.loss.assign(20, 2e-14);  // the floor alone is 1.4e-14
   CHECK(concluded(proof) == Verdict::undecided);
-  CHECK(proof.runs[0].observed == Verdict::undecided);
+  CHECK(proof.runs[0].verdict == Verdict::undecided);
   proof.runs[1].deviations.weight[30] = 1e-3;
   CHECK(concluded(proof) == Verdict::different);
   for (size_t i = 0; i < 5; ++i) {  // for each of its runs
     proof = synthetic_proof(50);
-    proof.runs[i].expected = proof.runs[i].expected == Verdict::same ? Verdict::different : Verdict::same;
+    proof.runs[i].expected = proof.runs[i].expected == Verdict::equivalent ? Verdict::different : Verdict::equivalent;
     conclude(proof);
     CHECK_FALSE(proof.equivalent());
   }

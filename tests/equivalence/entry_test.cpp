@@ -80,12 +80,12 @@ TEST_CASE("a norm behind a table: the table's rows are what the norm makes of th
     }
     if (to == Form::rms_norm) CHECK(largest(c.state.at("head.weight") - s.at("table") * s.at("n.weight")) < 1e-14);
     const streams::Placement again = placed(kTable, c.state, true, to);
-    CHECK(compare_entries(s, layout, c.state, again).same());
+    CHECK(compare_entries(s, layout, c.state, again).equivalent());
     CHECK(compare_streams(s, layout, c.state, again).deviation < 1e-12);
     Values all = stored.to_vector<double>();
     all[3] += 1e-6;
     const Tensor changed = from_span(std::span<const double>(all), stored.shape());
-    CHECK_FALSE(compare_entries(s, layout, with_tensor(c.state, "table", changed), again).same());
+    CHECK_FALSE(compare_entries(s, layout, with_tensor(c.state, "table", changed), again).equivalent());
     CHECK(compare_streams(s, layout, with_tensor(c.state, "table", changed), again).deviation > 1e-7);
   }
 }
@@ -102,7 +102,7 @@ TEST_CASE("a norm behind a table: rounding is carried through it") {
       std::max_element(moved.begin(), moved.begin() + 6, [](double a, double b) { return std::abs(a) < std::abs(b); });
   *largest *= 1 + 0x1p-4;  // at least 8 ulps
   const Tensor wrong = from_span(std::span<const double>(moved), {9, 6}).to(DType::bf16);
-  CHECK_FALSE(compare_entries(s, layout, with_tensor(rounded, "table", wrong), layout).same());
+  CHECK_FALSE(compare_entries(s, layout, with_tensor(rounded, "table", wrong), layout).equivalent());
 }
 
 TEST_CASE("rows read side by side: each part has its norm's gain and bias, and the narrower rows") {
@@ -147,7 +147,7 @@ TEST_CASE("rows read side by side: each part has its norm's gain and bias, and t
     return cat({isonorm::narrow(w, 1, 5, 5), isonorm::narrow(w, 1, 0, 5)}, 1);
   };
   const TensorMap wrong = with_tensor(c.state, "in.weight", exchanged(c.state.at("in.weight")));
-  CHECK_FALSE(compare_entries(s, layout, wrong, c.layout).same());
+  CHECK_FALSE(compare_entries(s, layout, wrong, c.layout).equivalent());
   CHECK(compare_streams(s, layout, wrong, c.layout).deviation > 1e-2);
 }
 

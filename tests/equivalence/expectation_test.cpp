@@ -7,7 +7,7 @@
 
 namespace {
 
-char sign(Expectation e) { return e == Expectation::same ? '=' : e == Expectation::different ? '!' : '-'; }
+char sign(MaybeVerdict e) { return e == Verdict::equivalent ? '=' : e == Verdict::different ? '!' : '-'; }
 
 // The 330 cells of docs/normalization.md, with the columns in the order of recipes().
 constexpr std::pair<const char*, const char*> kPublished[] = {
@@ -86,8 +86,8 @@ TEST_CASE("expectation: what a learned gain and a tied head take away") {
   CHECK(row({.gradient_mean = true}) == "===============");  // an update that has all properties is not affected
   Predicates adam = update;
   adam.measured[static_cast<size_t>(Property::gradient_mean_unseen)].holds = false;
-  CHECK(expectation(variant("a7"), adam).value == Expectation::same);
-  CHECK(expectation(variant("a7"), adam, {.gradient_mean = true}).value == Expectation::different);
+  CHECK(expectation(variant("a7"), adam).value == Verdict::equivalent);
+  CHECK(expectation(variant("a7"), adam, {.gradient_mean = true}).value == Verdict::different);
   Visible isometric;
   isometric.another_function.insert(streams::Form::crms_isometric);
   CHECK(row(isometric) == "============!!!");
@@ -102,7 +102,7 @@ TEST_CASE("expectation: follows what a variant stores and does, not its name") {
     change(v);
     return expectation(v, p).value;
   };
-  const Expectation same = Expectation::same, different = Expectation::different, undefined = Expectation::undefined;
+  const MaybeVerdict same = Verdict::equivalent, different = Verdict::different, undefined;
   CHECK(expected("c1", update, [](Variant& v) { v.storage = streams::Stored::raw; }) == same);
   CHECK(expected("b", update, [](Variant& v) { v.storage = streams::Stored::mapped; }) == different);
   // Raw, but the mean of the weights is removed.

@@ -38,8 +38,8 @@ TEST_CASE("conversion in pieces: the bytes of a conversion of the whole, in ever
     const bool summed = form == Form::crms_isometric;
     FileConversion pieces(state, layout, form, {}, 40);
     REQUIRE(pieces.check(always));
-    CHECK(pieces.exact().same());
-    CHECK(pieces.stored()->same());
+    CHECK(pieces.exact().equivalent());
+    CHECK(pieces.stored()->equivalent());
     check_same(pieces.result(), whole.state, summed);
     check_same(pieces.result_in_f64(), whole.exact, summed);
     CHECK(pieces.changes().size() == whole.changes.size());
@@ -55,7 +55,7 @@ TEST_CASE("conversion in pieces: the bytes of a conversion of the whole, in ever
     // And back: the means of rms_norm's writers are judged relative to the largest entry of all pieces.
     FileConversion back(whole.state, whole.layout, Form::layer_norm, {}, 40);
     REQUIRE(back.check(always));
-    CHECK(back.exact().same());
+    CHECK(back.exact().equivalent());
     check_same(back.result(), convert(whole.state, whole.layout, Form::layer_norm).state, summed);
   }
 }
@@ -115,7 +115,7 @@ TEST_CASE("verify in pieces: beside pieces the tables of the two are in memory")
   const StateComparison c = compare_states(file(0), layout, file(1), layout);
   CHECK_THAT(c.entries.reason,
              Contains("[12345"));  // the entry itself, or its effect on the head's bias through the norm's bias
-  CHECK_FALSE(c.readers.same());
+  CHECK_FALSE(c.readers.equivalent());
   INFO(host_allocator().stats().peak - before << " bytes, the largest tensor has " << largest);
   CHECK(host_allocator().stats().peak - before < 2 * largest + (int64_t{64} << 20));
 }

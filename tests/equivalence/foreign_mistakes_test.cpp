@@ -109,8 +109,8 @@ template <class M> std::string message(const char* bug, const Dims& inputs, int6
     const Tensor x = randn(inputs, {DType::f64}, g);
     return Examples{x, randint(0, classes, {inputs[0]}, kCpu, g)};
   });
-  *cause = c.cause;
-  return c.message();
+  *cause = c.likely_cause;
+  return c.sentence();
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ TEST_CASE("F16: from F16 and from f32, to F16 and to f32, a conversion is one ro
       const streams::Placement layout = gpt2_layout(file.outline, kWidth);
       FileConversion conversion(file, layout, form, format, 40);
       REQUIRE(conversion.check([] { return true; }));
-      CHECK(conversion.exact().same());
-      CHECK(conversion.stored()->same());
+      CHECK(conversion.exact().equivalent());
+      CHECK(conversion.stored()->equivalent());
       const LazyState result = conversion.result();
       const bool to_half = !format || format->half;
       CHECK(result.half.size() == (to_half ? result.outline.size() : 0));
@@ -64,25 +64,25 @@ TEST_CASE("F16: from F16 and from f32, to F16 and to f32, a conversion is one ro
       after = streams::placement_in(streams::Layout::from_json(gpt2_spec(kWidth)), result.outline, form, true);
       const StateComparison c = compare_states(file, layout, result, after);
       CHECK(c.entries.relation == Relation::second_rounded);
-      CHECK(c.readers.same());
+      CHECK(c.readers.equivalent());
       CHECK(c.readers.format == (from_half || to_half ? kF16 : NumberFormat(DType::f32)));
-      CHECK(compare_states(result, after, file, layout).entries.same());
+      CHECK(compare_states(result, after, file, layout).entries.equivalent());
       if (!to_half) continue;
       // If the file claims to hold f32, rounding explains only 2^-13 of the deviation.
       LazyState silent = result;
       silent.half.clear();
-      CHECK_FALSE(compare_states(file, layout, silent, after).entries.same());
+      CHECK_FALSE(compare_states(file, layout, silent, after).entries.equivalent());
       // An entry off by three steps, and a mean that was not subtracted.
       const Steps steps(kF16);
       const auto moved = [&](float x) { return static_cast<float>(x + 3 * steps.at(x)); };
       for (const char* name : {"wte.weight", "h.0.mlp.c_fc.weight", "h.0.attn.c_proj.bias"}) {
         INFO(name);
-        CHECK_FALSE(compare_states(file, layout, with(result, name, moved), after).entries.same());
+        CHECK_FALSE(compare_states(file, layout, with(result, name, moved), after).entries.equivalent());
       }
       if (form != Form::rms_norm) continue;
       LazyState raw = result;
       raw.read = [&](const std::string& name) { return (name == "h.0.mlp.c_proj.weight" ? file : result).read(name); };
-      CHECK_FALSE(compare_states(file, layout, raw, after).entries.same());
+      CHECK_FALSE(compare_states(file, layout, raw, after).entries.equivalent());
     }
 }
 
@@ -113,5 +113,5 @@ TEST_CASE("F16: two files of one form, one rounded from the other, and numbers t
   CHECK_THAT(compare_entries(fine, layout, with(coarse, "inner", up), layout).reason,
              Contains("'inner', which must be equal to the last bit"));
   const auto far = [](float x) { return x + 4 * 0x1p-24f; };
-  CHECK_FALSE(compare_entries(fine, layout, with(coarse, "r.weight", far), layout).same());
+  CHECK_FALSE(compare_entries(fine, layout, with(coarse, "r.weight", far), layout).equivalent());
 }

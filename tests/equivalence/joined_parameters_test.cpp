@@ -72,8 +72,8 @@ struct Patches : nn::Module {
 TEST_CASE("joined parameters: fused and separate projections of attention have the same gradients, either way round") {
   for (const auto& [fused_first, map] : {std::pair(true, kSplit), {false, kConcat}}) {
     const Comparison c = gradients(fused_first, map);
-    INFO(c.message());
-    CHECK(c.same());
+    INFO(c.sentence());
+    CHECK(c.equivalent());
     const Comparison wrong = gradients(fused_first, map, fused_first);  // in the separate model, which can be wrong
     if (fused_first) CHECK(wrong.verdict == Verdict::different);
   }
@@ -90,8 +90,8 @@ TEST_CASE("joined parameters: SGD, with momentum or without, and Adam commute wi
       const Comparison c =
           compare_trajectories(model(fused_first), model(!fused_first), fused_first ? kSplit : kConcat,
                                cross_entropy_of, make, sequences, {.clip = 1, .may_be_identical = true});
-      INFO(c.message());
-      CHECK(c.same());
+      INFO(c.sentence());
+      CHECK(c.equivalent());
     }
 }
 
@@ -106,8 +106,8 @@ TEST_CASE("joined parameters: a convolution and a linear layer of its patches, t
       return Examples{randn({4, 6, 6, 3}, {DType::f64}, g), randint(0, 4, {4}, kCpu, g)};
     };
     const Comparison c = compare_gradients(a, b, convolution ? flat : image, cross_entropy_of, images, {.points = 2});
-    INFO(c.message());
-    CHECK(c.same());
+    INFO(c.sentence());
+    CHECK(c.equivalent());
   }
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("joined parameters: values are carried over in their order") {
 TEST_CASE("joined parameters: what does not fit is named, with both sizes") {
   const auto said = [](bool fused_first, const ParameterMap& map) {
     try {
-      return gradients(fused_first, map).message();
+      return gradients(fused_first, map).sentence();
     } catch (const Error& e) {
       return std::string(e.what());
     }
@@ -158,7 +158,7 @@ TEST_CASE("joined parameters: what does not fit is named, with both sizes") {
              Contains("together have size 24 along dimension 1, qkv.weight has shape [24, 8]"));
   CHECK_THAT(said(true, ParameterMap(kSplit).add("heads.*", "head.*")),
              Contains("different: the map's rule 'heads.*' -> 'head.*' fits no parameter of the first model"));
-  CHECK(gradients(true, ParameterMap(kSplit).leave_out("out.mask")).same());  // only in files
+  CHECK(gradients(true, ParameterMap(kSplit).leave_out("out.mask")).equivalent());  // only in files
   CHECK_THROWS_WITH((Route{"w", {{.map = "reshape", .shape = {5, 5}}}}.forward(ones({4, 6}))),
                     Contains("reshape of [4, 6] to [5, 5], which has 25 entries instead of 24"));
   CHECK_THROWS_WITH(ParameterMap().concat({"q.*", "k"}, "qkv.*"),
@@ -202,20 +202,20 @@ TEST_CASE("joined parameters: files of tensors are compared part by part") {
                      concat = ParameterMap().concat({"*.q", "*.k"}, "*.qk");
   CHECK(compare_tensors(fused, separate, split).identical);
   const TensorsComparison parts = compare_tensors(separate, fused, concat);
-  INFO(parts.message());
+  INFO(parts.sentence());
   CHECK(parts.identical);
   CHECK(parts.rows.size() == 4);
 
   TensorMap wrong;
   wrong.add("0.qk", cat({q, k * 1.01}, 0)), wrong.add("0.qk.grad", gradient);
   const TensorsComparison r = compare_tensors(separate, wrong, concat);
-  REQUIRE(r.first);
+  REQUIRE(r.first_difference);
   CHECK(r.rows.size() == 4);
-  CHECK_THAT(r.message(), Contains("1 of 4 tensors differs"));
-  CHECK_THAT(compare_tensors(fused, separate, ParameterMap().split("*.qk", {"*.k", "*.q"})).message(),
+  CHECK_THAT(r.sentence(), Contains("1 of 4 tensors differs"));
+  CHECK_THAT(compare_tensors(fused, separate, ParameterMap().split("*.qk", {"*.k", "*.q"})).sentence(),
              Contains("different"));
-  CHECK_THAT(compare_tensors(fused, wrong, ParameterMap().add("*.fc", "*.linear")).message(),
+  CHECK_THAT(compare_tensors(fused, wrong, ParameterMap().add("*.fc", "*.linear")).sentence(),
              Contains("the map's rule '*.fc' -> '*.linear' fits no tensor of the first"));
-  CHECK_THAT(compare_tensors(separate, fused, ParameterMap().concat({"*.q", "*.k"}, "*.qk", 1)).message(),
+  CHECK_THAT(compare_tensors(separate, fused, ParameterMap().concat({"*.q", "*.k"}, "*.qk", 1)).sentence(),
              Contains("together have size 8 along dimension 1, 0.qk has shape [8, 4]"));
 }

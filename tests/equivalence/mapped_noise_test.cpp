@@ -41,7 +41,7 @@ TEST_CASE("mapped noise: entries that noise alone moves are not compared behind 
         },
         [] { return std::make_unique<Shifted>(true, Dims{6}); }, flat, cross_entropy_of, adam, rows,
         {.steps = 20, .seed = seed});
-    INFO(c.message());
-    CHECK(c.same());
+    INFO(c.sentence());
+    CHECK(c.equivalent());
   }
 }

@@ -170,8 +170,8 @@ Comparison on_stream(const char* bug) {
 
 TEST_CASE("mistakes: ports without one are the same") {
   for (const Comparison& c : {at_points(""), trained(""), on_stream("")}) {
-    INFO(c.message());
-    CHECK(c.same());
+    INFO(c.sentence());
+    CHECK(c.equivalent());
   }
 }
 
@@ -182,13 +182,14 @@ TEST_CASE("mistakes: causes cost at most five times the gradients of the compari
     manual_seed(3);
     Port a(false, ""), b(true, p.bug);
     const Comparison c = compare_gradients(a, b, {}, counted, port_batches());
-    if (!c.first) continue;
+    if (!c.first_difference) continue;
     int compared = 0;  // calls of the loss for the same points without a difference
     const Objective same = [&compared](nn::Module& m, const Examples& batch) {
       return ++compared, loss_of_port(m, batch);
     };
     Port right(true, "");
-    expected(Verdict::same, compare_gradients(a, right, {}, same, port_batches(), {.points = c.first->step}));
+    expected(Verdict::equivalent,
+             compare_gradients(a, right, {}, same, port_batches(), {.points = c.first_difference->step}));
     INFO(p.bug << ": " << runs << " runs, " << compared << " without a difference");
     CHECK(runs <= 6 * compared);
   }
@@ -203,7 +204,7 @@ TEST_CASE("mistakes: the table of what is said of each planted one") {
     for (const Planted& p : mistakes) {
       const Comparison c = compare(p.bug);
       const Said s = said_of(p, c);
-      INFO(p.bug << ": " << c.message());
+      INFO(p.bug << ": " << c.sentence());
       CHECK_FALSE(s.wrong);
       CHECK((s.right || !(*p.cause || *p.place)));
       ++planted, right += s.right, wrong += s.wrong;

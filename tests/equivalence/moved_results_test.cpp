@@ -94,7 +94,7 @@ TEST_CASE("moved results: a layer norm of rows far from zero has the gradients o
       return Examples{randn({12, 8}, {DType::f64}, g), randint(0, 4, {12}, kCpu, g)};
     };
     const Comparison c = compare_gradients(a, b, {}, cross_entropy_of, batches, {.points = 2, .seed = seed});
-    INFO(c.message());
-    CHECK(c.same());
+    INFO(c.sentence());
+    CHECK(c.equivalent());
   }
 }

@@ -83,7 +83,7 @@ TEST_CASE("a registered form is proved, and a row whose basis is not orthonormal
   const ProofResult r = proof_of("crms_skew");
   CHECK_FALSE(r.equivalent());
   CHECK(r.runs[0].form == "crms_skew");
-  CHECK(r.runs[0].observed == Verdict::different);
+  CHECK(r.runs[0].verdict == Verdict::different);
 }
 
 TEST_CASE("a registered form has cells in the table, which come out as theory says of an orthonormal basis") {
@@ -97,8 +97,8 @@ TEST_CASE("a registered form has cells in the table, which come out as theory sa
                                .controls = 2,
                                .rows = {raw_variant(form), plain, lifted},
                                .columns = {recipe("sgd"), recipe("adam")}});
-  const std::vector<Expectation> expected = {Expectation::same,      Expectation::same, Expectation::same,
-                                             Expectation::different, Expectation::same, Expectation::same};
+  const std::vector<MaybeVerdict> expected = {Verdict::equivalent, Verdict::equivalent, Verdict::equivalent,
+                                              Verdict::different,  Verdict::equivalent, Verdict::equivalent};
   REQUIRE(r.cells.size() == expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     INFO(r.cells[i].variant.name << " with " << r.cells[i].recipe.title << ": " << r.cells[i].reason);
@@ -119,13 +119,13 @@ TEST_CASE("files are converted to a registered form and back, and verified") {
       for (const ModelFile* other : {&there, &back, &helmert}) {
         const Verification v = verify_models(*other, file);
         INFO(v.sentence());
-        CHECK(v.same());
+        CHECK(v.equivalent());
       }
       const Tensor& w = there.state.at("blocks.0.mlp.fc2.weight");
       const Tensor moved = w + randn(w.shape(), w.options()) * (64 * epsilon(dtype));
       CHECK_FALSE(
           verify_models(file, ModelFile{with_tensor(there.state, "blocks.0.mlp.fc2.weight", moved), there.description})
-              .same());
+              .equivalent());
     }
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("a conversion to a row whose basis is not orthonormal is not verified"
   const streams::Placement layout = streams::placement_of(*ModelOptions(file.description).build());
   FileConversion conversion(file.state, layout, wrong);
   REQUIRE(conversion.check([] { return true; }));
-  CHECK_FALSE(conversion.exact().same());
+  CHECK_FALSE(conversion.exact().equivalent());
 }
 
 TEST_CASE("raw parameters are mapped to those of a registered form by name, in both directions") {

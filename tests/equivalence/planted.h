@@ -24,18 +24,18 @@ struct Said {
 inline Said said_of(const Planted& p, const Comparison& c) {
   const auto has = [](const std::string& all, const std::string& part) { return all.find(part) != all.npos; };
   std::string names;  // names of the tensors that differ
-  for (const DifferingTensor& t : c.first ? c.first->tensors : std::vector<DifferingTensor>())
-    names += (names.empty() ? "=" : " ") + t.place.tensor;
+  for (const Deviation& t : c.first_difference ? c.first_difference->deviations : std::vector<Deviation>())
+    names += (names.empty() ? "=" : " ") + t.where.tensor;
   const bool looks = c.verdict == Verdict::different &&
                      (!*p.look || has(c.reason, text("look at the ", p.look)) || has(c.reason, p.look));
-  const bool cause = *p.cause && has(c.cause, p.cause),
+  const bool cause = *p.cause && has(c.likely_cause, p.cause),
              place = *p.place && (has(c.place, p.place) || has(c.reason, p.place) || names == p.place);
   return {p.bug,
-          !c.cause.empty()   ? "cause: " + c.cause
-          : !c.place.empty() ? c.place
-                             : c.reason,
-          looks && (cause || (c.cause.empty() && place)),
-          !looks || (!c.cause.empty() && !cause) || (*p.cause && !cause)};
+          !c.likely_cause.empty() ? "cause: " + c.likely_cause
+          : !c.place.empty()      ? c.place
+                                  : c.reason,
+          looks && (cause || (c.likely_cause.empty() && place)),
+          !looks || (!c.likely_cause.empty() && !cause) || (*p.cause && !cause)};
 }
 
 }  // namespace isonorm::equivalence

@@ -105,7 +105,7 @@ TEST_CASE("predicates: every property can fail, and hold, by itself") {
       rule([](auto& g, auto&, auto& p) { return p.role == Role::neutral ? g : contiguous(recentre(g, p.stream_dim)); }),
       like());
   CHECK(signs(centring) == "yynnnyyyyyyyy");
-  CHECK(expectation(variant("a2"), centring).value == Expectation::same);
+  CHECK(expectation(variant("a2"), centring).value == Verdict::equivalent);
   // w G^T w is the same step in any coordinates, so c1 trains the same
   const Predicates covariant = measure(rule([](auto& g, auto& w, auto& p) {
                                          if (p.role == Role::neutral) return g;
@@ -116,7 +116,7 @@ TEST_CASE("predicates: every property can fail, and hold, by itself") {
   CHECK(covariant(Property::covariant));
   CHECK(covariant(Property::any_width));
   CHECK_FALSE(covariant(Property::linear));
-  CHECK(expectation(variant("c1"), covariant).value == Expectation::same);
+  CHECK(expectation(variant("c1"), covariant).value == Verdict::equivalent);
   // a tensor's step depends on another tensor's gradient
   CHECK(measured([](const std::vector<P>& parameters) -> Update {
           return [parameters] {
@@ -129,7 +129,7 @@ TEST_CASE("predicates: every property can fail, and hold, by itself") {
   const Predicates restless = measure(rule([&](auto& g, auto&, auto&) { return g * (1 + 1e-3 * ++calls); }), like());
   CHECK_FALSE(restless(Property::repeats));
   CHECK(restless.at(Property::repeats).tolerance == 0);  // to the last bit
-  for (const Variant& v : variants()) CHECK(expectation(v, restless).value != Expectation::same);
+  for (const Variant& v : variants()) CHECK(expectation(v, restless).value != Verdict::equivalent);
 }
 
 TEST_CASE("predicates: one seed in three that says no is enough") {

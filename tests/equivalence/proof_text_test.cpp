@@ -18,7 +18,7 @@ std::string sentence(const ProofResult& proof) { return closing(document_of(proo
 // Computes the controls' maxima again.
 void conclude_anew(ProofResult& proof) {
   for (RunResult& run : proof.runs)
-    if (run.expected == Verdict::same) run.control = {};
+    if (run.expected == Verdict::equivalent) run.control = {};
   conclude(proof);
 }
 
@@ -88,14 +88,13 @@ TEST_CASE("proof: the sentence gives the figures, or the run that failed and why
   ProofResult proof = synthetic_proof();
   CHECK_THAT(
       sentence(proof),
-      StartsWith("Equivalent: after 200 steps on the same batches rms_norm, crms_norm and crms_isometric have") &&
+      StartsWith("Equivalent. After 200 steps the weights of rms_norm, crms_norm and crms_isometric differ from ") &&
           Contains(isonorm::scientific(proof.largest_control.weight)) &&
-          Contains("the 2 negative controls came out different. Horizon: 200 of 200 steps; up to there a "
-                   "difference of " +
+          Contains("Both negative controls were detected. Detectable up to step 200: " +
                    isonorm::scientific(bound(proof.largest_control.loss, isonorm::DType::f64)) + " in the loss"));
   proof.runs[1].deviations.gradient[6] = 1e-3;
   conclude(proof);
-  CHECK_THAT(sentence(proof), StartsWith("Not equivalent: crms_norm was expected to come out same and came out "
+  CHECK_THAT(sentence(proof), StartsWith("Different: crms_norm was expected to come out equivalent and came out "
                                          "different (gradient at step 7: 1.0e-03"));
   CHECK(sentence(ProofResult{}) == "Undecided: there was nothing to compare.");
 
@@ -111,13 +110,15 @@ TEST_CASE("proof: chaos ends what is said, or leaves it undecided") {
   proof.controls[0].deviations.weight[150] = 1e-4;
   proof.runs[0].deviations.weight[160] = 1e-4;  // within the bound, but beyond the horizon
   conclude_anew(proof);
-  CHECK(sentence(proof).find("Equivalent: same up to step 150 of 200; from step 151 on rounding alone moves "
-                             "weights by more than 1.0e-05 (30 times the controls). After 150 steps") == 0);
+  CHECK_THAT(sentence(proof), StartsWith("Equivalent. Up to step 150 of 200 the weights of ") &&
+                                  Contains(". From step 151 on rounding alone moves weights by more than 1.0e-05 (30 "
+                                           "times the controls)."));
   CHECK(sentence(proof).find("1.0e-04") == std::string::npos);
   proof.controls[0].deviations.gradient[12] = 1e-4;
   conclude_anew(proof);
   CHECK(sentence(proof).find(
-            "Undecided: rms_norm was expected to come out same and came out undecided (from step 13 on rounding alone "
+            "Undecided: rms_norm was expected to come out equivalent and came out undecided (from step 13 on rounding "
+            "alone "
             "moves gradients by more than 1.0e-05 (30 times the controls); a verdict needs 20 steps before that)") ==
         0);
 }

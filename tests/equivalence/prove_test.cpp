@@ -4,7 +4,7 @@
 
 #include "equivalence/compare/audit.h"
 #include "equivalence/convert/convert.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/lockstep/trainee.h"
 #include "tests/equivalence/small_net.h"
@@ -166,7 +166,7 @@ TEST_CASE("mistakes of ranks are told from the right training, whatever hides th
     const ProofResult r = prove({.training = o});
     std::vector<std::string> found;
     for (const RunResult& run : r.runs)
-      if (*run.fault != 0 && run.as_expected) found.push_back(run.fault);
+      if (*run.negative_control != 0 && run.as_expected) found.push_back(run.negative_control);
     CHECK((dropout > 0 || r.equivalent()));
     return found;
   };
@@ -185,9 +185,9 @@ TEST_CASE("a tied head behind learned gains has wrong trainings of its own") {
   CHECK(r.equivalent());
   CHECK(r.horizon.steps == 20);
   REQUIRE(r.runs.size() == 5);
-  CHECK(r.runs[3].fault == std::string("one batch exchanged"));
-  CHECK(r.runs[4].fault == std::string("gains frozen"));
-  for (size_t i : {3u, 4u}) CHECK(r.runs[i].observed == Verdict::different);
+  CHECK(r.runs[3].negative_control == std::string("one batch exchanged"));
+  CHECK(r.runs[4].negative_control == std::string("gains frozen"));
+  for (size_t i : {3u, 4u}) CHECK(r.runs[i].verdict == Verdict::different);
 }
 
 TEST_CASE("a proof is undecided where a wrong training shows no more than rounding, and holds up to where it does") {
@@ -203,7 +203,7 @@ TEST_CASE("a proof is undecided where a wrong training shows no more than roundi
   };
   // Chaos; a rate too small to show in the loss; and a rate between the two.
   for (const Case& c :
-       {Case{8, 0, 19, Verdict::undecided}, {1e-3, 0, 0, Verdict::undecided}, {0.05, 60, 60, Verdict::same}}) {
+       {Case{8, 0, 19, Verdict::undecided}, {1e-3, 0, 0, Verdict::undecided}, {0.05, 60, 60, Verdict::equivalent}}) {
     o.lr = c.lr;
     const ProofResult r = prove({.training = o});
     INFO(c.lr << ": " << r.horizon.steps << " of 60, controls " << r.largest_control.weight << ", "

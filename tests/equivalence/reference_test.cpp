@@ -38,7 +38,7 @@ TEST_CASE("reference: what the program computed agrees, in each precision") {
     INFO(name_of(dtype));
     const ReferenceFindings f = check_reference(weights(), layout, program(weights(), dtype));
     INFO(f.tensor << " " << f.deviation << " of " << f.bound);
-    CHECK(f.same());
+    CHECK(f.equivalent());
     CHECK(f.share > 1e-3);  // the bound is not so wide that it detects nothing
     CHECK(f.readers == 3);
     CHECK(f.readers_held == 3);
@@ -49,7 +49,7 @@ TEST_CASE("reference: what the program computed agrees, in each precision") {
   for (const auto& [name, tensor] : program(weights(), DType::f32))
     if (name.starts_with("lm_head") || name.starts_with("wpe")) some.add(name, tensor);
   const ReferenceFindings f = check_reference(weights(), layout, some);
-  CHECK((f.same() && f.readers_held == 1 && f.writers_held == 1 && f.readers == 3 && f.writers == 4));
+  CHECK((f.equivalent() && f.readers_held == 1 && f.writers_held == 1 && f.readers == 3 && f.writers == 4));
 }
 
 TEST_CASE("reference: a converted model is held to the same in its own coordinates") {
@@ -67,7 +67,7 @@ TEST_CASE("reference: a converted model is held to the same in its own coordinat
     }
     const ReferenceFindings f = check_reference(c.exact, c.layout, mapped);
     INFO(name_of(form) << ": " << f.tensor << " " << f.deviation << " of " << f.bound);
-    CHECK(f.same());
+    CHECK(f.equivalent());
     CHECK(f.readers_held == 3);
   }
 }
@@ -97,12 +97,12 @@ TEST_CASE("reference: it shows what a description can get wrong unseen") {
     // Only the reference shows the fault.
     FileConversion conversion(weights(), layout, Form::crms_norm);
     REQUIRE(conversion.check([] { return true; }));
-    CHECK((conversion.exact().same() && conversion.stored()->same()));
+    CHECK((conversion.exact().equivalent() && conversion.stored()->equivalent()));
     std::vector<const TensorMap*> references = {&exact};
     if (!fault.in_f64_alone) references.insert(references.end(), {&coarse, &coarsest});
     for (const TensorMap* reference : references) {
       const ReferenceFindings f = check_reference(weights(), layout, *reference);
-      CHECK_FALSE(f.same());
+      CHECK_FALSE(f.equivalent());
       CHECK_THAT(f.tensor, Contains(fault.tensor));
       CHECK(f.deviation > f.bound);
     }
@@ -117,15 +117,15 @@ TEST_CASE("reference: rows that show nothing are no agreement, whatever the size
       const ReferenceFindings f = of_rows(layout, square, size, dtype);
       INFO(name_of(dtype) << " " << size << ": " << f.tensor << " " << f.deviation << " of " << f.bound);
       CHECK(f.agrees());
-      CHECK_FALSE(f.same());
+      CHECK_FALSE(f.equivalent());
       CHECK(f.unseen == square);
       CHECK(f.reading == "with dim 0");
     }
     const ReferenceFindings f = of_rows(layout, square, 1e30, dtype);  // the product dominates the bias
     CHECK(f.agrees());
-    CHECK_FALSE(f.same());
+    CHECK_FALSE(f.equivalent());
     CHECK(f.reading == "without its bias");
-    CHECK(of_rows(layout, square, 1, dtype).same());
+    CHECK(of_rows(layout, square, 1, dtype).equivalent());
     CHECK(of_rows(layout, square, 1, dtype).power > 100);
   }
   // The same with a wrong description that agrees only for that reason.
@@ -134,7 +134,7 @@ TEST_CASE("reference: rows that show nothing are no agreement, whatever the size
   for (double size : {0.0, 1e-30}) {
     const ReferenceFindings f = of_rows(wrong, square, size, DType::f64);
     CHECK(f.agrees());
-    CHECK_FALSE(f.same());
+    CHECK_FALSE(f.equivalent());
     CHECK(f.reading == "with dim 1");
   }
   CHECK_FALSE(of_rows(wrong, square, 1, DType::f64).agrees());
@@ -156,10 +156,10 @@ TEST_CASE("reference: of a reader the norm is shown by rows that it does not mak
     reference.add(reader + ".output", matmul(read, f64(reader)) + f64("h.0.mlp.c_fc.bias"));
     return check_reference(file, layout, reference);
   };
-  CHECK(held(weights(), 1).same());
-  CHECK(held(weights(), 1e6).same());
+  CHECK(held(weights(), 1).equivalent());
+  CHECK(held(weights(), 1e6).equivalent());
   // Rows of 0 do not show the gains, but they show the norms' biases.
-  CHECK(held(weights(), 0).same());
+  CHECK(held(weights(), 0).equivalent());
   TensorMap without, plain;
   for (const auto& [name, tensor] : weights()) {
     const bool norm = name.find("ln_") != std::string::npos, bias = name.ends_with("bias");
@@ -168,11 +168,11 @@ TEST_CASE("reference: of a reader the norm is shown by rows that it does not mak
   }
   const ReferenceFindings f = held(without, 0);
   CHECK(f.agrees());
-  CHECK_FALSE(f.same());
+  CHECK_FALSE(f.equivalent());
   CHECK_THAT(f.reading, Contains("through norm 'h.0.ln_1'") || Contains("through norm 'ln_f'"));
-  CHECK(held(without, 1).same());
+  CHECK(held(without, 1).equivalent());
   // Norms that are the same function may be exchanged, and a bias of 0 may be left out.
-  CHECK(held(plain, 1).same());
+  CHECK(held(plain, 1).equivalent());
   CHECK(std::isinf(held(plain, 1).power));
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("reference: rounding that hides another axis of a reader is that of th
   reference.add("in.weight.output", from_vector<double>({0, -1e-6 / std::sqrt(1 + 1e-5)}, {1, 2}));
   const ReferenceFindings f = check_reference(file, layout, reference);
   CHECK(f.agrees());
-  CHECK_FALSE(f.same());
+  CHECK_FALSE(f.equivalent());
   CHECK(f.reading == "with dim 0");
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("reference: one row that shows it is enough, wherever it stands") {
     TensorMap reference;
     reference.add(square + ".input", x);
     reference.add(square + ".output", matmul(x, f64(square)) + f64(bias));
-    CHECK(check_reference(weights(), layout, reference).same());
+    CHECK(check_reference(weights(), layout, reference).equivalent());
   }
 }
 
@@ -213,7 +213,7 @@ TEST_CASE("reference: a bias that a description does not name has to show") {
   CHECK_FALSE(of_rows(layout, writer, 1, DType::f64).agrees());
   const ReferenceFindings f = of_rows(layout, writer, 1e30, DType::f64);
   CHECK(f.agrees());
-  CHECK_FALSE(f.same());
+  CHECK_FALSE(f.equivalent());
   CHECK(f.reading == "with the bias '" + bias + "'");
 }
 
@@ -249,7 +249,7 @@ TEST_CASE("reference: what it may not be") {
   refused(table, from_vector<int64_t>({-1}, {1}), row, "-1");
   refused(table, ids, row.to(DType::i64), "has dtype i64, expected a floating one");
   const LazyState no_numbers(weights(), [&](const std::string& name) { return weights().at(name) + NAN; });
-  CHECK_FALSE(check_reference(no_numbers, layout, good).same());
+  CHECK_FALSE(check_reference(no_numbers, layout, good).equivalent());
   TensorMap strange;
   strange.add("what", x);
   CHECK_THROWS_WITH(check_reference(weights(), layout, strange), Contains("neither NAME.input nor NAME.output"));

@@ -81,14 +81,14 @@ TEST_CASE("rotation: writers become Q^T W and readers A Q, rounded once; all els
           if (!(std::abs(found[i] - expected[i]) <= epsilon(dtype) / 2 * std::abs(expected[i]) * 1.0001 + f64))
             FAIL(i << ": " << found[i] << ", expected " << expected[i]);
       }
-      CHECK(compare_streams(before.state, before.layout, after.state, after.layout).same());
+      CHECK(compare_streams(before.state, before.layout, after.state, after.layout).equivalent());
       // The same in pieces, with checks.
       File seen = before;
       seen.layout.rotation = q;
       FileConversion pieces(seen.state, seen.layout, seen.layout.form, {}, 40);
       REQUIRE(pieces.check([] { return true; }));
-      CHECK(pieces.exact().same());
-      if (dtype != DType::f64) CHECK(pieces.stored()->same());
+      CHECK(pieces.exact().equivalent());
+      if (dtype != DType::f64) CHECK(pieces.stored()->equivalent());
       const LazyState result = pieces.result();
       const double once_more =
           epsilon(dtype) + 2 * std::sqrt(9.0) * 3 * epsilon(DType::f64);  // as above, relative to the largest entry
@@ -118,18 +118,18 @@ TEST_CASE("rotation: verify finds it, in every dtype and form, and a wrong entry
          std::vector<std::pair<const File*, const File*>>{{&a, &b}, {&b, &a}, {&b, &next}, {&a, &next}, {&a, &a}}) {
       const RotationComparison same = up_to(*x, *y);
       INFO(same.entries.reason);
-      CHECK(same.entries.same());
+      CHECK(same.entries.equivalent());
       CHECK_THAT(same.found, Contains("found from"));
     }
-    CHECK_FALSE(compare_entries(a.state, a.layout, b.state, b.layout).same());
+    CHECK_FALSE(compare_entries(a.state, a.layout, b.state, b.layout).equivalent());
     for (const streams::Place& p : b.layout.places)
       for (int64_t at : {int64_t{0}, b.state.at(p.name).numel() - 1}) {
         INFO(p.name << ' ' << at);
         const EntryComparison wrong = up_to(a, with_error(b, p.name, at, c.power)).entries;
-        CHECK_FALSE(wrong.same());
+        CHECK_FALSE(wrong.equivalent());
         CHECK_THAT(wrong.reason, Contains(p.name));
       }
-    CHECK(up_to(a, with_error(b, "wte.weight", 3, kNothing)).entries.same());
+    CHECK(up_to(a, with_error(b, "wte.weight", 3, kNothing)).entries.equivalent());
   }
 }
 
@@ -140,8 +140,8 @@ TEST_CASE("rotation: a direction that no row has, 1 of a file that came by crms_
   File a{rms.state, rms.layout};
   a.layout.form = Form::uncentred_rms_norm;
   const File b = rotated(a, streams::haar_rotation(kWidth, 3));
-  CHECK(up_to(a, b).entries.same());
-  CHECK_FALSE(up_to(a, with_error(b, "h.0.mlp.c_fc.weight", 5, 100)).entries.same());
+  CHECK(up_to(a, b).entries.equivalent());
+  CHECK_FALSE(up_to(a, with_error(b, "h.0.mlp.c_fc.weight", 5, 100)).entries.equivalent());
 }
 
 TEST_CASE("rotation: a map that is none is not taken for one") {
@@ -149,7 +149,7 @@ TEST_CASE("rotation: a map that is none is not taken for one") {
   const Tensor q = streams::haar_rotation(kWidth, 2);
   const auto differs = [&](const File& b, const char* says) {
     const RotationComparison c = up_to(a, b);
-    CHECK_FALSE(c.entries.same());
+    CHECK_FALSE(c.entries.equivalent());
     CHECK_THAT(c.entries.reason, Contains(says));
   };
   // Rotated readers with unrotated writers; everything doubled; zeros.
@@ -209,14 +209,15 @@ TEST_CASE(
   turned.stream() = {.form = Form::uncentred_rms_norm};
   const ModelFile other{convert(file.state, layout, layout.form).state, turned.description()};
   const Verification without = verify_models(file, other), with = verify_models(file, other, {}, kCpu, true);
-  CHECK_FALSE(without.same());
-  CHECK_THAT(without.sentence(), StartsWith("Not shown: the entries differ: ") && Contains("try --up-to rotation"));
-  CHECK(with.same());
-  CHECK_THAT(with.sentence(), StartsWith("Same: ") && Contains("Up to a rotation of the stream every entry agrees"));
+  CHECK_FALSE(without.equivalent());
+  CHECK_THAT(without.sentence(), StartsWith("undecided: the entries differ: ") && Contains("try --up-to rotation"));
+  CHECK(with.equivalent());
+  CHECK_THAT(with.sentence(),
+             StartsWith("equivalent: ") && Contains("Up to a rotation of the stream every entry agrees"));
   const ModelFile wrong = edited(other, "blocks.1.mlp.fc1.weight", [](std::vector<double>& v) { v[5] += 0.01; });
   for (bool up_to : {false, true}) {
     const Verification v = verify_models(file, wrong, {}, kCpu, up_to);
-    CHECK_THAT(v.sentence(), StartsWith("Different: the two are not one function: "));
+    CHECK_THAT(v.sentence(), StartsWith("different: the two are not one function: "));
     if (up_to) CHECK_THAT(v.sentence(), Contains("blocks.1.mlp.fc1.weight"));
   }
 }

@@ -71,8 +71,8 @@ template <class M> void measure(const char* name, DType dtype, Examples (*batch)
   const auto comparison = [&] {
     const Comparison c =
         compare_gradients(a, b, {}, cross_entropy_of, [&](int64_t point) { return batch(point, dtype); });
-    INFO(c.message());
-    CHECK(c.same());
+    INFO(c.sentence());
+    CHECK(c.equivalent());
   };
   std::vector<double> needed, taken;
   const auto time = [](std::vector<double>& to, const auto& f) {

@@ -13,7 +13,7 @@ ShiftBlindness blindness(const Switches& s) {
 
 TEST_CASE("shift: Pre-LN is blind in stream, writers and readers") {
   const ShiftBlindness r = blindness({});
-  INFO(r.message());
+  INFO(r.sentence());
   CHECK(r.convertible);
   CHECK(r.readers_blind);
   CHECK(r.stream_blind);
@@ -27,8 +27,8 @@ TEST_CASE("shift: plain RMSNorm is not blind, raw storage of every form is") {
   CHECK_FALSE(plain.convertible);
   CHECK_FALSE(plain.readers_blind);
   for (const auto& row : plain.parameters) CHECK(row.sum > 1e-3);
-  CHECK_THAT(plain.message(), Contains("not convertible: the gradient of entry.weight sums along the stream to ") &&
-                                  Contains("(6 of 6 writers)"));
+  CHECK_THAT(plain.sentence(), Contains("not convertible: the gradient of entry.weight sums along the stream to ") &&
+                                   Contains("(6 of 6 writers)"));
   CHECK(blindness({.form = Form::rms_norm}).convertible);
 }
 
@@ -46,9 +46,9 @@ TEST_CASE("shift: what breaks it is named from evidence") {
   const ShiftBlindness dropped = blindness({.dropout = 0.3});
   CHECK_FALSE(dropped.convertible);
   CHECK(dropped.stream_blind);
-  CHECK_THAT(dropped.message(), Contains("down1.weight") && Contains("(2 of 6 writers)") && Contains("dropout"));
+  CHECK_THAT(dropped.sentence(), Contains("down1.weight") && Contains("(2 of 6 writers)") && Contains("dropout"));
   const ShiftBlindness scaled = blindness({.scale = true});
-  CHECK_THAT(scaled.message(), Contains("down1.weight") && Contains("likely layer scale"));
+  CHECK_THAT(scaled.sentence(), Contains("down1.weight") && Contains("likely layer scale"));
 
   const auto gpt = [](bool affine) {
     manual_seed(5);
@@ -67,7 +67,7 @@ TEST_CASE("shift: what breaks it is named from evidence") {
                              {.points = 2});
   };
   CHECK(gpt(false).convertible);
-  CHECK_THAT(gpt(true).message(), Contains("token.weight") && Contains("likely a tied head"));
+  CHECK_THAT(gpt(true).sentence(), Contains("token.weight") && Contains("likely a tied head"));
 }
 
 TEST_CASE("shift: roles may be declared from outside; a model without writers is not convertible") {
@@ -86,5 +86,5 @@ TEST_CASE("shift: roles may be declared from outside; a model without writers is
   plain.to(DType::f64);
   const ShiftBlindness none = check_shift_blind(plain, cross_entropy_of, small_batch);
   CHECK_FALSE(none.convertible);
-  CHECK_THAT(none.message(), Contains("no parameter is declared to write"));
+  CHECK_THAT(none.sentence(), Contains("no parameter is declared to write"));
 }

@@ -62,7 +62,7 @@ inline std::unique_ptr<SmallNet> small_net(const Switches& s, uint64_t seed = 3)
 
 // Checks the verdict of a comparison and returns the comparison.
 inline Comparison expected(Verdict verdict, const Comparison& c) {
-  INFO(c.message());
+  INFO(c.sentence());
   CHECK(c.verdict == verdict);
   return c;
 }
@@ -71,7 +71,7 @@ inline Comparison expected(Verdict verdict, const Comparison& c) {
 inline void check_runs(const ProofResult& r) {
   for (const RunResult& run : r.runs) {
     INFO(run.form << ' ' << run.variant->name << ": " << run.reason);
-    CHECK(run.observed == run.expected);
+    CHECK(run.verdict == run.expected);
     CHECK(run.as_expected);
   }
 }

@@ -6,7 +6,7 @@
 
 #include "core/system/parallel.h"
 #include "equivalence/convert/convert.h"
-#include "equivalence/coordinates/pairs.h"
+#include "equivalence/judge/pairs.h"
 #include "tests/equivalence/gpt2.h"
 #include "tests/equivalence/room.h"
 #include "tests/support/same_bytes.h"

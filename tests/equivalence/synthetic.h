@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "equivalence/lockstep/criterion.h"
-#include "equivalence/lockstep/result.h"
+#include "equivalence/judge/criterion.h"
+#include "equivalence/lockstep/prove.h"
 #include "streams/stream.h"
 #include "training/records/training_result.h"
 
@@ -66,26 +66,26 @@ inline ProofResult synthetic_proof(int steps = 200) {
   proof.manifest.data_sha256 = std::string(64, 'a');
   proof.test_count = 10000;
   proof.seconds = 152.4;
-  proof.reference = synthetic_run(reference, Verdict::same, {});
+  proof.reference = synthetic_run(reference, Verdict::equivalent, {});
   for (int t = 0; t < steps; ++t) proof.reference.losses.push_back(synthetic_loss(t));
   proof.reference.accuracy = 0.8123;
   for (uint64_t c = 0; c < 4; ++c) {
-    proof.controls.push_back(synthetic_run(reference, Verdict::same, rounding(c, steps, 2e-16)));
+    proof.controls.push_back(synthetic_run(reference, Verdict::equivalent, rounding(c, steps, 2e-16)));
     proof.controls.back().seed = c + 1;
     proof.controls.back().accuracy = 0.8123;
     proof.controls.back().differing_predictions = 0;
   }
   uint64_t id = 10;
   for (const char* name : {"b", "c2", "c5"}) {
-    proof.runs.push_back(synthetic_run(variant(name), Verdict::same, rounding(id++, steps, 3e-16)));
+    proof.runs.push_back(synthetic_run(variant(name), Verdict::equivalent, rounding(id++, steps, 3e-16)));
     proof.runs.back().accuracy = 0.8123;
     proof.runs.back().differing_predictions = 0;
   }
-  proof.negative_reference = synthetic_run(reference, Verdict::same, {});
+  proof.negative_reference = synthetic_run(reference, Verdict::equivalent, {});
   for (int t = 0; t < kNegativeSteps; ++t) proof.negative_reference.losses.push_back(synthetic_loss(t));
   std::vector<RunResult> short_controls;
   for (uint64_t c = 0; c < 4; ++c)
-    short_controls.push_back(synthetic_run(reference, Verdict::same, rounding(20 + c, kNegativeSteps, 2e-16)));
+    short_controls.push_back(synthetic_run(reference, Verdict::equivalent, rounding(20 + c, kNegativeSteps, 2e-16)));
   for (auto [name, level] : {std::pair{"projected_once", 0.04}, std::pair{"compressed_plain", 0.11}}) {
     proof.runs.push_back(synthetic_run(variant(name), Verdict::different, leaving(kNegativeSteps, level)));
     proof.runs.back().control = running_maximum(short_controls);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/text/grid_text.h"
 #include "tests/equivalence/room.h"
 #include "tests/support/markup.h"
@@ -48,7 +48,7 @@ TEST_CASE("G9: affine norms, a tied head and a ViT come out as theory says") {
     titles.push_back(title_of(grid));
     std::string& none = undefined.emplace_back();
     for (size_t row = 0; row < o.rows.size(); ++row)
-      if (r.cell(row, 0).observed == Expectation::undefined) none += text(o.rows[row].alias, " ");
+      if (r.cell(row, 0).observed == std::nullopt) none += text(o.rows[row].alias, " ");
   }
   CHECK(titles == std::vector<std::string>{"gpt", "gpt, affine norms", "gpt, tied head", "vit, made images"});
   CHECK(undefined == std::vector<std::string>{"", "a6 a7 c1 c3 c4 d1 d2 ", "", ""});
@@ -57,20 +57,20 @@ TEST_CASE("G9: affine norms, a tied head and a ViT come out as theory says") {
 TEST_CASE("a cell keeps the seed that speaks most against what was expected") {
   const auto run = [](double weight, Verdict observed, bool as_expected) {
     RunResult r = record(variant("b"));
-    r.largest.weight = weight, r.observed = observed, r.as_expected = as_expected;
+    r.largest.weight = weight, r.verdict = observed, r.as_expected = as_expected;
     r.reason = text("off by ", weight);
     return r;
   };
-  Cell same{.variant = variant("b"), .recipe = recipe("sgd"), .expected = Expectation::same, .observed = {}};
-  take_seed(same, run(1e-15, Verdict::same, true), true);
-  CHECK((same.as_expected() && same.observed == Expectation::same));
+  Cell same{.variant = variant("b"), .recipe = recipe("sgd"), .expected = Verdict::equivalent, .observed = {}};
+  take_seed(same, run(1e-15, Verdict::equivalent, true), true);
+  CHECK((same.as_expected() && same.observed == Verdict::equivalent));
   take_seed(same, run(1e-3, Verdict::different, false), false);
-  take_seed(same, run(1e-14, Verdict::same, true), false);
-  CHECK(same.outcome == Outcome::contradicts);
-  CHECK(same.observed == Expectation::different);
+  take_seed(same, run(1e-14, Verdict::equivalent, true), false);
+  CHECK(same.agreement == Verdict::different);
+  CHECK(same.observed == Verdict::different);
   CHECK(same.deviation.weight == 1e-3);
   CHECK(same.reason == "off by 0.001");
-  Cell different{.variant = variant("a2"), .recipe = recipe("sgd"), .expected = Expectation::different, .observed = {}};
+  Cell different{.variant = variant("a2"), .recipe = recipe("sgd"), .expected = Verdict::different, .observed = {}};
   for (const double weight : {0.5, 0.25, 1.0})
     take_seed(different, run(weight, Verdict::different, true), weight == 0.5);
   CHECK(different.as_expected());
@@ -89,59 +89,60 @@ TEST_CASE("a seed that is undecided, not a number, zero or infinite") {
     judge(r, DType::f64);
     return r;
   };
-  const auto cell = [&](Expectation expected, const std::vector<RunResult>& seeds) {
+  const auto cell = [&](MaybeVerdict expected, const std::vector<RunResult>& seeds) {
     Cell c{.variant = *seeds[0].variant, .recipe = recipe("sgd"), .expected = expected, .observed = {}};
     for (const RunResult& r : seeds) take_seed(c, r, &r == seeds.data());
     return c;
   };
-  const Expectation same = Expectation::same, different = Expectation::different;
-  const RunResult fits = run("b", Verdict::same, 1e-15), off = run("a2", Verdict::different, 0.1);
-  CHECK(cell(same, {fits, fits}).outcome == Outcome::agrees);
-  CHECK(cell(different, {off, off}).outcome == Outcome::agrees);
+  const MaybeVerdict same = Verdict::equivalent, different = Verdict::different;
+  const RunResult fits = run("b", Verdict::equivalent, 1e-15), off = run("a2", Verdict::different, 0.1);
+  CHECK(cell(same, {fits, fits}).agreement == Verdict::equivalent);
+  CHECK(cell(different, {off, off}).agreement == Verdict::equivalent);
   // controls as far off as a wrong training, or controls that did not move: undecided
-  const RunResult blurred = run("b", Verdict::same, 1e-15, 1e-3), unmoved = run("b", Verdict::same, 1e-15, 0);
+  const RunResult blurred = run("b", Verdict::equivalent, 1e-15, 1e-3),
+                  unmoved = run("b", Verdict::equivalent, 1e-15, 0);
   for (const RunResult& r : {blurred, unmoved}) {
     const Cell c = cell(same, {fits, r, fits});
-    CHECK(c.outcome == Outcome::undecided);
-    CHECK(c.observed == Expectation::undecided);
-    CHECK(cell(same, {r, run("b", Verdict::same, 1e-3), fits}).outcome == Outcome::contradicts);
+    CHECK(c.agreement == Verdict::undecided);
+    CHECK(c.observed == Verdict::undecided);
+    CHECK(cell(same, {r, run("b", Verdict::equivalent, 1e-3), fits}).agreement == Verdict::different);
   }
   CHECK(cell_text(cell(same, {blurred})) == "? 1e-15");
   for (const double forged : {NAN, INFINITY}) {
-    const Cell one = cell(same, {fits, run("b", Verdict::same, forged), fits});
-    CHECK(one.outcome == Outcome::contradicts);
+    const Cell one = cell(same, {fits, run("b", Verdict::equivalent, forged), fits});
+    CHECK(one.agreement == Verdict::different);
     CHECK_FALSE(one.deviation.loss <= 1);
   }
   const Cell nan = cell(different, {off, run("a2", Verdict::different, NAN), off});
-  CHECK(nan.outcome == Outcome::undecided);
+  CHECK(nan.agreement == Verdict::undecided);
   CHECK(std::isnan(nan.deviation.weight));
-  CHECK(cell(same, {fits, run("b", Verdict::same, 0)}).outcome == Outcome::undecided);  // compared with itself
+  CHECK(cell(same, {fits, run("b", Verdict::equivalent, 0)}).agreement == Verdict::undecided);  // compared with itself
   // as expected, but without the margin: 1e-7 exceeds the bound and is below the least difference
   const Cell little = cell(different, {off, run("a2", Verdict::different, 1e-7), off});
-  CHECK(little.outcome == Outcome::undecided);
-  CHECK(little.observed == Expectation::undecided);
+  CHECK(little.agreement == Verdict::undecided);
+  CHECK(little.observed == Verdict::undecided);
   CHECK_THAT(little.reason, Contains("at least 1.0e-05 expected"));
-  CHECK(cell(different, {off, run("a2", Verdict::different, 0)}).outcome == Outcome::contradicts);
+  CHECK(cell(different, {off, run("a2", Verdict::different, 0)}).agreement == Verdict::different);
 }
 
 TEST_CASE("a grid with an undecided cell is undecided, with a contradiction it is not as theory says") {
   TableResult r = table(small({variant("b"), variant("a2")}, {recipe("sgd")}, 3));
   CHECK(r.as_expected());
-  r.cells[0].observed = Expectation::undecided;
+  r.cells[0].observed = Verdict::undecided;
   r.cells[0].reason = "too little";
-  r.outcome = r.cells[0].outcome = Outcome::undecided;
-  CHECK_THAT(sentence(r), StartsWith("Undecided: 1 of 2 cells, first b raw_rms_norm with SGD: expected same"));
+  r.verdict = r.cells[0].agreement = Verdict::undecided;
+  CHECK_THAT(sentence(r), StartsWith("Undecided: 1 of 2 cells, first b raw_rms_norm with SGD: expected equivalent"));
   CHECK(document_of({&r, 1}).tone == Tone::plain);
-  r.outcome = r.cells[1].outcome = Outcome::contradicts;
-  CHECK_THAT(sentence(r), StartsWith("Not as theory says: 1 of 2 cells, first a2"));
+  r.verdict = r.cells[1].agreement = Verdict::different;
+  CHECK_THAT(sentence(r), StartsWith("Different: 1 of 2 cells, first a2"));
 }
 
 TEST_CASE("rounding that grows as fast as a wrong training leaves the grid undecided") {
   Recipe wild = recipe("sgd");
   wild.lr = 8;
   const TableResult r = table(small({variant("b"), variant("c5")}, {wild}, 30));
-  CHECK(r.outcome == Outcome::undecided);
-  for (const Cell& cell : r.cells) CHECK(cell.observed == Expectation::undecided);
+  CHECK(r.verdict == Verdict::undecided);
+  for (const Cell& cell : r.cells) CHECK(cell.observed == Verdict::undecided);
 }
 
 TEST_CASE("an expectation follows what a variant and an optimizer do, not their names") {
@@ -154,9 +155,9 @@ TEST_CASE("an expectation follows what a variant and an optimizer do, not their 
   const TableResult r = table(small({diligent, raw, forgotten}, {recipe("adam")})),
                     lied = table(small({variant("a1"), variant("a3"), variant("b")}, {lying}));
   check_cells(r), check_cells(lied);
-  for (size_t row : {0u, 1u}) CHECK(r.cells[row].expected == Expectation::same);
-  CHECK(r.cells[2].expected == Expectation::different);
-  CHECK(lied.cells[0].expected == Expectation::different);
+  for (size_t row : {0u, 1u}) CHECK(r.cells[row].expected == Verdict::equivalent);
+  CHECK(r.cells[2].expected == Verdict::different);
+  CHECK(lied.cells[0].expected == Verdict::different);
   CHECK_FALSE(lied.predicates[0](Property::writers_mean_unseen));
 }
 
@@ -164,14 +165,15 @@ TEST_CASE("a contradiction between what was derived and what was trained is repo
   TableResult r = table(small({variant("a5"), variant("a3")}, {recipe("adam")}));
   for (Cell& cell : r.cells) {  // with the opposite expectations
     RunResult run = record(cell.variant);
-    run.observed = cell.observed == Expectation::same ? Verdict::same : Verdict::different;
+    run.verdict = *cell.observed;
     run.largest.loss = cell.deviation.loss;
-    cell.expected = cell.expected == Expectation::same ? Expectation::different : Expectation::same;
+    cell.expected = cell.expected == Verdict::equivalent ? Verdict::different : Verdict::equivalent;
+    run.expected = *cell.expected;
     take_seed(cell, run, true);
-    r.outcome = cell.outcome;
+    r.verdict = cell.agreement;
   }
-  CHECK(r.outcome == Outcome::contradicts);
-  CHECK_THAT(sentence(r), Contains("Not as theory says: 2 of 2") && Contains("a5") && Contains("Adam"));
+  CHECK(r.verdict == Verdict::different);
+  CHECK_THAT(sentence(r), Contains("Different: 2 of 2") && Contains("a5") && Contains("Adam"));
   CHECK_THAT(cell_text(r.cells[0]), Contains("= ") && Contains("??"));
   CHECK_THAT(cell_text(r.cells[1]), Contains("! ") && Contains("??"));
   CHECK(document_of({&r, 1}).tone == Tone::bad);
@@ -201,8 +203,8 @@ TEST_CASE("a row that is the reference itself proves nothing") {
   Variant idle = variant("a1");
   idle.start = Projection::none;  // Pre-LN without changes
   const TableResult r = table(small({idle}, {recipe("sgd")}, 3));
-  CHECK(r.outcome == Outcome::undecided);
-  CHECK(r.cells[0].observed == Expectation::undecided);
+  CHECK(r.verdict == Verdict::undecided);
+  CHECK(r.cells[0].observed == Verdict::undecided);
   CHECK_THAT(r.cells[0].reason, Contains("compared with itself"));
 }
 
@@ -225,7 +227,7 @@ TEST_CASE("a grid as a document: variants by optimizers, and all that is known o
   CHECK(*cells[2][5].value > 1e-5);
   CHECK_FALSE(cells[5][5].value);
   CHECK(test::unstyled(to_html(d)) == std::set<std::string>());
-  CHECK_THAT(sentence(r[0]), StartsWith("As theory says: of 6 cells"));
+  CHECK_THAT(sentence(r[0]), StartsWith("Equivalent. All 6 cells are as theory says: "));
   CHECK(document_of(std::vector{r[0], r[0]}).tables.size() == 7);
   const TableResult floored = table(small({variant("b")}, {recipe("adafactor"), recipe("sgd")}, 2));
   CHECK_THAT(document_of({&floored, 1}).remarks[0], Contains("eps1 = 1e-08 in f64 (its default is 2.2e-16)"));

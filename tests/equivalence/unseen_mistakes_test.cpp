@@ -32,8 +32,8 @@ TEST_CASE("unseen mistakes: hand-written models without one are the same") {
   std::vector<Comparison> all = right_nets();
   all.push_back(compare_writers<OwnWriter>()), all.push_back(right_adam()), all.push_back(right_momentum());
   for (const Comparison& c : all) {
-    INFO(c.message());
-    CHECK(c.same());
+    INFO(c.sentence());
+    CHECK(c.equivalent());
   }
 }
 
@@ -52,10 +52,10 @@ TEST_CASE("unseen mistakes: the table of what is said of each planted one") {
     for (const Mistake& m : group) {
       const Comparison c = m.compare();
       const Said s = said_of(m.expected, c);
-      INFO(m.expected.bug << ": " << c.message());
+      INFO(m.expected.bug << ": " << c.sentence());
       CHECK_FALSE(s.wrong);
       CHECK(s.right);
-      ++planted, causes += !c.cause.empty(), right += s.right, wrong += s.wrong;
+      ++planted, causes += !c.likely_cause.empty(), right += s.right, wrong += s.wrong;
       table += text(s.bug, " | ", s.wrong ? "wrong" : s.right ? "right" : "no place", " | ", s.said, '\n');
     }
   SUCCEED(table << planted << " planted, " << causes << " with a cause, " << right << " right, " << wrong << " wrong");

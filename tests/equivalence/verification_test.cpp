@@ -105,8 +105,8 @@ void check_different(const ModelFile& a, const ModelFile& b, const std::string& 
   for (const auto& [x, y] : {std::pair(&a, &b), {&b, &a}}) {
     const Verification v = verify_models(*x, *y);
     INFO(v.sentence());
-    CHECK_FALSE(v.same());
-    CHECK_THAT(v.sentence(), Contains("Different: ") && Contains(part));
+    CHECK_FALSE(v.equivalent());
+    CHECK_THAT(v.sentence(), Contains("different: ") && Contains(part));
   }
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("verify: one entry of any tensor, in any model and form, moved by 16 u
             INFO(what(held.file) << " from " << what(source.file) << name_of(dtype) << " " << name);
             const auto changed = moved(from, name, ulps, more, generator);
             if (!changed) continue;
-            CHECK_FALSE(entries(other, *changed).same());
+            CHECK_FALSE(entries(other, *changed).equivalent());
             ++changes;
           }
         };
@@ -173,7 +173,7 @@ TEST_CASE("verify: honest conversions are the same, through one form or two, in 
             for (const auto& [a, b] : {std::pair(&start, &once), {&once, &twice}, {&start, &twice}}) {
               const EntryComparison e = entries(*a, *b);
               INFO(e.reason);
-              CHECK(e.same());
+              CHECK(e.equivalent());
               ++conversions;
             }
           }
@@ -197,22 +197,23 @@ TEST_CASE("verify: a position or an id of the vocabulary that random inputs need
   for (const auto& [forged, name] : {std::pair(&position, "position.weight[300, "), {&id, "token.weight[2999, "}}) {
     const Verification v = verify_models(file, *forged);
     CHECK_THAT(v.sentence(), Contains(name) && Contains("in the first and"));
-    CHECK_FALSE(v.entries.same());
-    CHECK_FALSE(v.outputs.at(0).second.same());  // the logits alone show it, too, since every id and position occurs
+    CHECK_FALSE(v.entries.equivalent());
+    CHECK_FALSE(
+        v.outputs.at(0).second.equivalent());  // the logits alone show it, too, since every id and position occurs
   }
   const Verification twice = verify_models(file, file);
-  CHECK(twice.same());
-  CHECK(twice.sentence() == "Same: the two are one function. Every tensor is equal to the last bit.");
+  CHECK(twice.equivalent());
+  CHECK(twice.sentence() == "equivalent: the two are one function. Every tensor is equal to the last bit.");
 }
 
 TEST_CASE("verify: options and eps are equal or not, whatever the logits say") {
   const ModelFile file = gpt_file(small_gpt({.affine = true}));
   check_different(file, with_option(file, "eps", "1.1e-5"), "Their options differ: eps 1");
-  CHECK(verify_models(file, with_option(file, "eps", "0.00001")).same());   // another text for the same number
-  CHECK(verify_models(file, with_option(file, "head_width", "0")).same());  // the default: width / heads
-  CHECK(verify_models(file, with_option(file, "dropout", "0.1")).same());   // only acts in training
-  CHECK(verify_models(file, with_option(file, "rotary_base", "500")).same());
-  CHECK(verify_models(file, with_option(file, "qkv_bias", "true")).same());  // they exist in any case
+  CHECK(verify_models(file, with_option(file, "eps", "0.00001")).equivalent());   // another text for the same number
+  CHECK(verify_models(file, with_option(file, "head_width", "0")).equivalent());  // the default: width / heads
+  CHECK(verify_models(file, with_option(file, "dropout", "0.1")).equivalent());   // only acts in training
+  CHECK(verify_models(file, with_option(file, "rotary_base", "500")).equivalent());
+  CHECK(verify_models(file, with_option(file, "qkv_bias", "true")).equivalent());  // they exist in any case
   check_different(file, with_option(file, "activation", "gelu_tanh"), "Their options differ: activation gelu");
   const ModelFile heads = with_option(with_option(with_option(file, "heads", "4"), "head_width", "2"), "kv_heads", "4");
   check_different(file, heads, "every entry agrees, but not the logits");
@@ -234,10 +235,10 @@ TEST_CASE("verify: logits that differ are different, whatever was found before")
   Verification v;
   v.entries.relation = EntryComparison::Relation::second_rounded;
   v.outputs = {{"logits of random inputs", close}};
-  CHECK(v.same());
+  CHECK(v.equivalent());
   v.outputs.insert(v.outputs.begin(), {"logits of data", apart});
-  CHECK_FALSE(v.same());
-  CHECK(v.sentence() == "Different: every entry agrees, but not the logits of data.");
+  CHECK_FALSE(v.equivalent());
+  CHECK(v.sentence() == "different: every entry agrees, but not the logits of data.");
 }
 
 TEST_CASE("verify: what the function cannot see is no difference") {
@@ -248,15 +249,15 @@ TEST_CASE("verify: what the function cannot see is no difference") {
     };
   };
   const ModelFile keys = edited(file, "blocks.0.attn.qkv.bias", shifted(8, 16, 3));
-  CHECK(verify_models(file, keys).same());
+  CHECK(verify_models(file, keys).equivalent());
   CHECK_THAT(verify_models(file, keys).sentence(),
              EndsWith("But for some that no function sees: of the bias of attention's keys."));
   CHECK_FALSE(verify_models(file, converted(file, Form::crms_norm)).entries.blind);
-  CHECK(verify_models(keys, converted(file, Form::crms_norm)).same());
+  CHECK(verify_models(keys, converted(file, Form::crms_norm)).equivalent());
   const ModelFile f64 = gpt_file(small_gpt(), DType::f64), mean = edited(f64, "token.weight", shifted(0, 8, 1));
-  CHECK(verify_models(f64, mean).same());
-  CHECK(verify_models(mean, converted(f64, Form::rms_norm)).same());
-  CHECK(verify_models(f64, edited(f64, "blocks.1.mlp.fc1.weight", shifted(8, 16, 2))).same());
+  CHECK(verify_models(f64, mean).equivalent());
+  CHECK(verify_models(mean, converted(f64, Form::rms_norm)).equivalent());
+  CHECK(verify_models(f64, edited(f64, "blocks.1.mlp.fc1.weight", shifted(8, 16, 2))).equivalent());
 
   // The function depends on key biases with rotary positions, on row sums after a gain, and on means without a final
   // norm.
@@ -268,7 +269,7 @@ TEST_CASE("verify: what the function cannot see is no difference") {
   check_different(bare, edited(bare, "token.weight", shifted(0, 8, 1)), "token.weight");
   // Slices of stored tensors are along the stream, too: row 2 of eight, column 5, is entry 2 of slice 5.
   check_different(bare, edited(bare, "blocks.0.attn.proj.weight", shifted(21, 22, 1)), "attn.proj.weight[5, 2] is");
-  CHECK(verify_models(bare, bare).same());
+  CHECK(verify_models(bare, bare).equivalent());
   const ModelFile rms = converted(file, Form::rms_norm);
   check_different(rms, edited(rms, "token.weight", shifted(0, 8, 1)), "token.weight");
   check_different(file, edited(rms, "token.weight", shifted(0, 8, 1)), "RMSNorm sees that mean");
@@ -308,16 +309,16 @@ TEST_CASE("verify: dtypes, zeros and extremes") {
   const ModelFile file = gpt_file(small_gpt({.affine = true}));
   ModelFile wide{widened(file.state), file.description, {}}, coarse{{}, file.description, {}};
   for (const auto& [name, tensor] : file.state) coarse.state.add(name, tensor.to(DType::bf16));
-  CHECK(verify_models(file, wide).same());
-  CHECK(verify_models(file, coarse).same());
-  CHECK(verify_models(coarse, wide).same());
+  CHECK(verify_models(file, wide).equivalent());
+  CHECK(verify_models(file, coarse).equivalent());
+  CHECK(verify_models(coarse, wide).equivalent());
   check_different(file, ModelFile{widened(coarse.state), file.description, {}},
                   "beyond what rounding explains");  // only the dtype is f64
   // Signs of zeros and subnormal numbers need no special rule.
   const auto first = [&](double value) { return edited(file, "token.weight", [=](auto& v) { v[0] = value; }); };
-  CHECK(verify_models(first(0.0), first(-0.0)).same());
+  CHECK(verify_models(first(0.0), first(-0.0)).equivalent());
   for (double value : {1e-40, 1e-30, 1e30}) {
-    CHECK(entries(first(value), converted(first(value), Form::crms_norm)).same());
+    CHECK(entries(first(value), converted(first(value), Form::crms_norm)).equivalent());
   }
   // If only one coordinate is non-zero, every entry that crms_norm stores is -1/d with the same rounding error, and the
   // entry that it does not store is off by d - 1 times as much.
@@ -327,7 +328,7 @@ TEST_CASE("verify: dtypes, zeros and extremes") {
     for (size_t i = 0; i < v.size(); ++i) v[i] = i % 6 == 5 ? 0.1 * static_cast<double>(i) : 0;
   });
   const Verification v = verify_models(spikes, converted(spikes, Form::crms_norm));
-  CHECK(v.same());
+  CHECK(v.equivalent());
   CHECK(v.entries.relation == EntryComparison::Relation::second_rounded);
 }
 
@@ -335,8 +336,8 @@ TEST_CASE("verify: wide readers come back from crms_norm to f64, the coordinate 
   nn::GptOptions wide = small_gpt({.affine = true});
   wide.transformer.width = 256, wide.transformer.depth = 1, wide.transformer.mlp_width = 64;
   const ModelFile file = gpt_file(wide, DType::f64), there = converted(file, Form::crms_norm);
-  CHECK(entries(file, there).same());
-  CHECK(entries(there, converted(there, Form::layer_norm)).same());
+  CHECK(entries(file, there).equivalent());
+  CHECK(entries(there, converted(there, Form::layer_norm)).equivalent());
 }
 
 TEST_CASE("verify: one coarse tensor does not move the others by its ulp") {
@@ -346,11 +347,11 @@ TEST_CASE("verify: one coarse tensor does not move the others by its ulp") {
   const Tensor inputs = ModelOptions(file.description).inputs(4, 1);
   const Agreement models = compare_models(file.description, file.state, wrong.description, wrong.state, inputs);
   INFO(models.deviation << " " << models.control);
-  CHECK_FALSE(models.same());
+  CHECK_FALSE(models.equivalent());
   const streams::Placement layout = Held(file).layout;
   const Agreement streams = compare_streams(file.state, layout, wrong.state, layout);
   INFO(streams.deviation << " " << streams.control);
-  CHECK_FALSE(streams.same());
+  CHECK_FALSE(streams.equivalent());
   // One bf16 ulp for every weight would hide it from both comparisons.
   const TensorMap inflated = moved_by_rounding(file.state, DType::bf16, 1);
   const Agreement hides = compare_models(file.description, file.state, file.description, inflated, inputs);

@@ -26,8 +26,8 @@ streams::Placement own_places() { return streams::placement_of(streams::make<nn:
 // Compares the entries, with the same result in both orders.
 bool same_entries(const ModelFile& a, const ModelFile& b) {
   const streams::Placement layout = own_places();
-  const bool same = compare_entries(a.state, layout, b.state, layout).same();
-  CHECK(compare_entries(b.state, layout, a.state, layout).same() == same);
+  const bool same = compare_entries(a.state, layout, b.state, layout).equivalent();
+  CHECK(compare_entries(b.state, layout, a.state, layout).equivalent() == same);
   return same;
 }
 
@@ -57,9 +57,9 @@ TEST_CASE("verify: a bias that the function does not see is no measure of the ot
           if (i < begin || i >= end) v[i] *= by;
       });
       CHECK_FALSE(same_entries(a, b));
-      CHECK_FALSE(verify_models(a, b).same());
-      CHECK(verify_models(a, a).same());
-      CHECK(verify_models(a, converted(a, Form::crms_norm)).same());
+      CHECK_FALSE(verify_models(a, b).equivalent());
+      CHECK(verify_models(a, a).equivalent());
+      CHECK(verify_models(a, converted(a, Form::crms_norm)).equivalent());
     }
 }
 
@@ -108,19 +108,19 @@ TEST_CASE("verify: a sum of rows or a mean that nobody sees may stand in either 
     const ModelFile moved = edited(file, name, [](std::vector<double>& v) {
       for (double& x : v) x += 1000;
     });
-    CHECK(verify_models(file, moved).same());
-    CHECK(verify_models(moved, file).same());
-    CHECK(by_spec(file, moved).same());
-    CHECK(by_spec(moved, file).same());
+    CHECK(verify_models(file, moved).equivalent());
+    CHECK(verify_models(moved, file).equivalent());
+    CHECK(by_spec(file, moved).equivalent());
+    CHECK(by_spec(moved, file).equivalent());
   }
 }
 
 TEST_CASE("verify by description: what the files say of themselves counts") {
   manual_seed(14);
   const ModelFile file = file_of(small_vit());
-  CHECK(by_spec(file, file).same());
+  CHECK(by_spec(file, file).equivalent());
   CHECK_THAT(by_spec(file, with_option(file, "activation", "relu")).sentence(),
-             Contains("Different: ") && Contains("Their options differ: activation"));
+             Contains("different: ") && Contains("Their options differ: activation"));
   CHECK_THROWS_WITH(by_spec(file, with_option(file, "eps", "1e-6")), Contains("its eps is 1e-06"));
   const streams::Placement layout = own_places();
   const ModelFile mapped = with_option(with_option(file, "form", "rms_norm"), "storage", "mapped");
@@ -157,7 +157,7 @@ TEST_CASE("verify by description: a layer scale belongs to a writer, and its pat
   const Conversion c = convert(plain.state, layout(ok, plain.state), Form::rms_norm);
   streams::Placement result = layout(ok, c.state, true);
   result.form = Form::rms_norm;
-  CHECK(verify_streams(plain, layout(ok, plain.state), ModelFile{c.state, {}}, result).same());
+  CHECK(verify_streams(plain, layout(ok, plain.state), ModelFile{c.state, {}}, result).equivalent());
   CHECK_THROWS_WITH(check_convertible(c.state, layout(ok, c.state)), Contains("'ls' is missing"));
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("convert by description: a bias without a gain, an empty tensor, a tab
                                 head + R"("readers": {"out.weight": {"dim": 1, "norm": "norm"}}, "others": ["none"]})"),
                             state, Form::layer_norm);
   const Conversion c = convert(state, layout, Form::crms_norm);
-  CHECK(compare_streams(state, layout, c.exact, c.layout).same());
+  CHECK(compare_streams(state, layout, c.exact, c.layout).equivalent());
   CHECK(c.state.at("none").shape() == Dims{0});
   const std::string tied = R"("table": {"head": "out.weight", "norm": "norm"})";
   CHECK_THROWS_WITH(streams::placement_in(streams::Layout::from_json(head + "\"tied\": {" + tied + ", " + tied + "}}"),

@@ -22,7 +22,7 @@ TEST_CASE("the stream check agrees with a conversion, and names the one tensor t
   for (Form to : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     const ModelConversion c = convert_model(file, to);
     const Agreement right = compare_streams(file.state, layout, c.conversion.exact, c.conversion.layout);
-    CHECK(right.same());
+    CHECK(right.equivalent());
     CHECK(right.control > 0);
     for (const streams::Place& p : c.conversion.layout.places) {
       if (p.role == streams::Role::neutral) continue;
@@ -30,7 +30,7 @@ TEST_CASE("the stream check agrees with a conversion, and names the one tensor t
       std::map<std::string, double> of;
       const Agreement wrong =
           compare_streams(file.state, layout, with_fault(c.conversion.exact, p.name, 1e-9), c.conversion.layout, &of);
-      CHECK_FALSE(wrong.same());
+      CHECK_FALSE(wrong.equivalent());
       CHECK(of.at(p.name) == wrong.deviation);  // no other tensor deviates more than the faulty one
     }
   }
@@ -42,12 +42,12 @@ TEST_CASE("the stream check reads a tied table in compressed storage as the mode
       streams::make<nn::Gpt>(small_gpt({}, true), {.form = Form::crms_norm, .storage = streams::Stored::mapped});
   const ModelFile file = filled_file(gpt);
   const ModelConversion c = convert_model(file, Form::layer_norm);
-  CHECK(compare_streams(file.state, streams::placement_of(gpt), c.conversion.exact, c.conversion.layout).same());
+  CHECK(compare_streams(file.state, streams::placement_of(gpt), c.conversion.exact, c.conversion.layout).equivalent());
 }
 
 TEST_CASE("two agree within 4 times what rounding does, and 64 eps") {
-  CHECK(Agreement{.deviation = 3.9e-12, .control = 1e-12}.same());
-  CHECK_FALSE(Agreement{.deviation = 4.1e-12, .control = 1e-12}.same());
+  CHECK(Agreement{.deviation = 3.9e-12, .control = 1e-12}.equivalent());
+  CHECK_FALSE(Agreement{.deviation = 4.1e-12, .control = 1e-12}.equivalent());
   CHECK(Agreement{.deviation = 63 * epsilon(DType::f64)}.bound() == 64 * epsilon(DType::f64));
 }
 
@@ -58,10 +58,10 @@ TEST_CASE("two models are compared by their logits") {
   const auto compare = [&](const Metadata& description, const TensorMap& state) {
     return compare_models(file.description, file.state, description, state, inputs);
   };
-  CHECK(compare(crms.description, crms.state).same());
-  CHECK_FALSE(compare(crms.description, with_fault(crms.state, "blocks.1.mlp.fc1.weight", 1e-9)).same());
-  CHECK_FALSE(compare(crms.description, with_fault(crms.state, "position", NAN)).same());
-  CHECK_FALSE(compare(with_option(crms, "eps", "1e-06").description, crms.state).same());
+  CHECK(compare(crms.description, crms.state).equivalent());
+  CHECK_FALSE(compare(crms.description, with_fault(crms.state, "blocks.1.mlp.fc1.weight", 1e-9)).equivalent());
+  CHECK_FALSE(compare(crms.description, with_fault(crms.state, "position", NAN)).equivalent());
+  CHECK_FALSE(compare(with_option(crms, "eps", "1e-06").description, crms.state).equivalent());
 }
 
 TEST_CASE("what is rounded to f32 is same in f32, not in f64") {
@@ -69,9 +69,9 @@ TEST_CASE("what is rounded to f32 is same in f32, not in f64") {
   const ModelFile file = file_of(small_gpt({.affine = true}), {}, DType::f32), crms = converted(file, Form::crms_norm);
   CHECK(coarsest(crms.state) == DType::f32);
   const Tensor inputs = ModelOptions(file.description).inputs(3, 1);
-  CHECK(compare_models(file.description, file.state, crms.description, crms.state, inputs).same());
-  CHECK_FALSE(
-      compare_models(file.description, widened(file.state), crms.description, widened(crms.state), inputs).same());
+  CHECK(compare_models(file.description, file.state, crms.description, crms.state, inputs).equivalent());
+  CHECK_FALSE(compare_models(file.description, widened(file.state), crms.description, widened(crms.state), inputs)
+                  .equivalent());
 }
 
 TEST_CASE("a model's options go into a file as text and come back") {
@@ -145,9 +145,9 @@ TEST_CASE("verify: what convert makes of subnormal writers is the same function,
       for (const auto& [name, tensor] : with_tensor(drawn.state, "blocks.0.attn.proj.weight", proj))
         file.state.add(name, tensor.to(dtype));
       const ModelFile there = converted(file, to);
-      CHECK(verify_models(file, there).same());
+      CHECK(verify_models(file, there).equivalent());
       CHECK_NOTHROW(convert_model(there, Form::layer_norm));
       const Tensor other = file.state.at("blocks.0.attn.proj.weight") * 3.0;
-      CHECK_FALSE(verify_models(with_tensor(file, "blocks.0.attn.proj.weight", other), there).same());
+      CHECK_FALSE(verify_models(with_tensor(file, "blocks.0.attn.proj.weight", other), there).equivalent());
     }
 }

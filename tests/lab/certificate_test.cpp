@@ -7,7 +7,7 @@
 
 #include "core/system/parallel.h"
 #include "lab/certificate/certificate_text.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "tests/equivalence/room.h"
 #include "tests/support/markup.h"
 
@@ -126,7 +126,7 @@ TEST_CASE("an architecture is what its features say") {
 TEST_CASE("every negative control stands on an architecture that there is, and guards a claim") {
   REQUIRE(negative_controls().size() >= 10);
   std::set<std::string> names, on;
-  for (const NegativeControl& n : negative_controls()) {
+  for (const NegativeControlRow& n : negative_controls()) {
     INFO(n.name);
     CHECK(names.insert(n.name).second);
     CHECK_NOTHROW(architecture(n.architecture));
@@ -151,7 +151,7 @@ TEST_CASE("a reduced certificate is certified, whatever the number of threads") 
   CHECK(name_of(r.regimes[0]) == "vit1, stochastic depth 0.3");
   CHECK(name_of(r.regimes[3]) == "gpt8, batches in two parts");
   CHECK(r.regimes[0].runs[0].losses != r.trajectories[1].runs[0].losses);  // vit1 without the regime
-  for (const Trajectory& t : r.regimes) CHECK(t.verdict == Verdict::same);
+  for (const Trajectory& t : r.regimes) CHECK(t.verdict == Verdict::equivalent);
   REQUIRE(r.gradient_errors.size() == 3);
   CHECK(r.gradient_errors[0].forms[0] > 4);  // sums along the stream reversed, too; else 2.5
   // A stored entry is off by at most 2^-8 = eps. In a gradient, many errors partly cancel.
@@ -184,8 +184,8 @@ TEST_CASE("a forged part makes the certificate fail, and is named") {
   using R = CertificateResult;
   const auto unseen = [](size_t at) {  // a negative control with the result "same"
     return [at](R& r) {
-      NegativeResult& n = r.negatives[at];
-      REQUIRE(n.has_power);
+      NegativeControlResult& n = r.negatives[at];
+      REQUIRE(n.detectable);
       n.run.deviations = r.trajectories[0].runs[0].deviations;
       for (auto values : {&Deviations::loss, &Deviations::gradient, &Deviations::weight})
         (n.run.deviations.*values).resize(20);
@@ -261,11 +261,11 @@ TEST_CASE("gradients of one architecture, form, point or tensor that are wrong r
   }
 }
 
-TEST_CASE("a certificate whose bound has no power is undecided; what is refuted counts before that") {
+TEST_CASE("a certificate whose bound detects nothing is undecided; what is refuted counts before that") {
   CertificateResult forged = certificate();
   forged.trajectories[2].reach.weight = 1e-6;  // gpt8 in f32: smaller than the bound
   judge(forged.trajectories[2]);
-  CHECK(forged.trajectories[2].power < 1);
+  CHECK(forged.trajectories[2].margin < 1);
   conclude(forged);
   CHECK(forged.verdict == Verdict::undecided);
   CHECK_THAT(closing(document_of(forged)), Contains("Undecided: gpt8 in f32: rms_norm came out undecided"));
@@ -333,11 +333,11 @@ TEST_CASE("every regime stands on an architecture that there is, and changes its
 }
 
 TEST_CASE("a control that is not wrong comes out as not different") {
-  NegativeControl right = negative_controls()[0];
+  NegativeControlRow right = negative_controls()[0];
   right.variant = "b";
-  NegativeResult r = run_negative(right, DType::f64, 2, 1);
+  NegativeControlResult r = run_negative(right, DType::f64, 2, 1);
   CHECK_FALSE(r.as_expected);
-  CHECK(r.run.observed == Verdict::undecided);  // it deviates no further than rounding
+  CHECK(r.run.verdict == Verdict::undecided);  // it deviates no further than rounding
   right.same_start = false;
   r = run_negative(right, DType::f64, 2, 1);
   CHECK_FALSE(r.as_expected);
@@ -357,10 +357,10 @@ TEST_CASE("a certificate as a document: what is claimed, a row for each thing me
   for (const auto& row : rows["Trajectories"]) CHECK(*row.back().value <= 1);  // share of the bound
   REQUIRE(rows["Negative controls"].size() == 6);
   for (const auto& row : rows["Negative controls"]) CHECK((*row[6].value >= 100 || row[2].text == "f32"));
-  CHECK(rows["Resolution"].size() == 6);
+  CHECK(rows["Detectable mistakes"].size() == 6);
   const auto& runs = rows["Every run"];
   REQUIRE(runs.size() == (4 + r.regimes.size()) * 3 + 6);
-  CHECK(runs[0][8].text == "same");
+  CHECK(runs[0][8].text == "equivalent");
   CHECK(*runs[0][6].beside > 0);  // deviation of the controls' weights
   CHECK(*runs[6][3].value == 2);  // the horizon in f32
   CHECK(rows["Every architecture at random points"].size() == 6 * 4);

@@ -1,6 +1,6 @@
 // The effect of chance on controls: the fit of a tail compared with distributions with known quantiles, and drawn
 // proofs compared with a closed form.
-#include "equivalence/lockstep/control_ratio.h"
+#include "lab/papers/control_ratio.h"
 
 #include "core/error.h"
 #include "core/formulas/philox.h"

@@ -60,8 +60,8 @@ TableOptions grid(const nn::Arrangement& residual) {
 std::string expected(const TableResult& r, size_t column) {
   std::string signs;
   for (size_t row = 0; row < r.options.rows.size(); ++row) {
-    const Expectation e = r.cell(row, column).expected;
-    signs += e == Expectation::same ? '=' : e == Expectation::different ? '!' : '-';
+    const MaybeVerdict e = r.cell(row, column).expected;
+    signs += e == Verdict::equivalent ? '=' : e == Verdict::different ? '!' : '-';
   }
   return signs;
 }

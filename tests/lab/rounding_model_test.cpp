@@ -3,8 +3,8 @@
 #include "lab/probes/rounding_model.h"
 
 #include "lab/certificate/negative_control.h"
-#include "lab/certificate/resolution.h"
-#include "equivalence/lockstep/criterion.h"
+#include "lab/certificate/smallest_detectable.h"
+#include "equivalence/judge/criterion.h"
 #include "lab/probes/drawn_point.h"
 #include "lab/probes/point_verdict.h"
 #include "tests/equivalence/room.h"
@@ -100,24 +100,27 @@ TEST_CASE("a gradient in bf16, f32 or f64 that is off by a small factor, or not 
   }
 }
 
-TEST_CASE("a wrong eps of f32 shows or is said to have no power, and a smallest fault is found in both dtypes") {
-  const NegativeControl& eps = negative_controls()[11];
+TEST_CASE(
+    "a wrong eps is detected in f64 and not detectable in f32; the smallest detectable mistake is found in both "
+    "dtypes") {
+  const NegativeControlRow& eps = negative_controls()[11];
   REQUIRE(std::string(eps.name) == "eps 1e-6 for 1e-5");
-  const NegativeResult exact = run_negative(eps, DType::f64, 2, 1), f32 = run_negative(eps, DType::f32, 2, 1, &exact);
+  const NegativeControlResult exact = run_negative(eps, DType::f64, 2, 1),
+                              f32 = run_negative(eps, DType::f32, 2, 1, &exact);
   CHECK(exact.as_expected);
   CHECK(f32.as_expected);
-  CHECK_FALSE(f32.has_power);
+  CHECK_FALSE(f32.detectable);
   CHECK(f32.excess < kLeastExcess);
-  NegativeResult strong = f32;  // the same outcome, although it should have been detected
+  NegativeControlResult strong = f32;  // the same outcome, although it should have been detected
   strong.foreseen = 3;
   judge(strong);
   CHECK_FALSE(strong.as_expected);
 
   const Architecture& a = architecture("vit5");
-  for (Fault fault : kFaults) {
-    const double x = smallest_fault(fault, a, DType::f64, 2, 1).smallest,
-                 y = smallest_fault(fault, a, DType::f32, 2, 1).smallest;
-    INFO(description(fault));
+  for (NegativeControl mistake : kSizedMistakes) {
+    const double x = smallest_detectable(mistake, a, DType::f64, 2, 1).smallest,
+                 y = smallest_detectable(mistake, a, DType::f32, 2, 1).smallest;
+    INFO(description(mistake));
     CHECK(x < 1e-7);
     CHECK(y > 1e3 * x);
     CHECK(y < 10);

@@ -18,7 +18,7 @@ inline training::ModelFile file_of(const ModelCase& c) {
 }
 
 inline bool equivalent(const training::ModelFile& a, const training::ModelFile& b) {
-  return equivalence::verify_models(a, b).same();
+  return equivalence::verify_models(a, b).equivalent();
 }
 
 // A short training of the row's model on random tokens or small images.

@@ -48,7 +48,7 @@ class Texts(unittest.TestCase):
             RESULT,
             isonorm.Converted(True, ["one", "two"]),
             isonorm.Verified(True, ["one", "two"], []),
-            isonorm.Proof("same", "one\ntwo", {}),
+            isonorm.Proof("equivalent", "one\ntwo", {}),
         ):
             self.assertEqual(repr(r), str(r))
             self.assertIn("\n", repr(r))

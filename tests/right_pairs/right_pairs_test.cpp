@@ -18,15 +18,15 @@ struct Tally {
   std::string first_undecided = {};
 
   void add(const equivalence::Comparison& c, uint64_t seed) {
-    same += c.verdict == Verdict::same;
+    same += c.verdict == Verdict::equivalent;
     undecided += c.verdict == Verdict::undecided;
     different += c.verdict == Verdict::different;
     const auto note = [&](std::string& first) {
-      if (first.empty()) first = text("seed ", seed, ": ", c.message());
+      if (first.empty()) first = text("seed ", seed, ": ", c.sentence());
     };
     if (c.verdict == Verdict::different) note(first_different);
     if (c.verdict == Verdict::undecided) note(first_undecided);
-    if (c.same()) seen.push_back(c.horizon.steps > 0 ? c.horizon.resolution.gradient : c.resolution);
+    if (c.equivalent()) seen.push_back(c.horizon.steps > 0 ? c.horizon.detectable.gradient : c.detectable);
   }
   double median() {
     std::ranges::sort(seen);

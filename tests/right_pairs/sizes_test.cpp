@@ -81,8 +81,8 @@ Found plant_in_each(Planted error, DType dtype, const std::optional<MakeOptimize
       const Comparison c = compared(one, dtype, optimizer);
       const bool different = c.verdict == Verdict::different;
       ++found.planted, found.seen += different;
-      const bool here = different && c.first && c.first->place.tensor == name;
-      found.in_the_right_tensor += here && (error.call == 0 || c.first->step == error.call);
+      const bool here = different && c.first_difference && c.first_difference->place.tensor == name;
+      found.in_the_right_tensor += here && (error.call == 0 || c.first_difference->step == error.call);
     }
   return found;
 }
@@ -92,15 +92,15 @@ Found plant_in_each(Planted error, DType dtype, const std::optional<MakeOptimize
 TEST_CASE("sizes: a gradient with 1.1 times the stated factor is found in its tensor, and half of it is not") {
   for (const DType dtype : {DType::f64, DType::f32}) {
     const Comparison right = compared({}, dtype, {});
-    INFO(name_of(dtype) << ": " << right.message());
-    REQUIRE(right.same());
-    const double size = right.resolution;
+    INFO(name_of(dtype) << ": " << right.sentence());
+    REQUIRE(right.equivalent());
+    const double size = right.detectable;
     const Found found = plant_in_each({.size = 1.1 * size}, dtype, {});
     CHECK(found.in_the_right_tensor == found.planted);
     CHECK(plant_in_each({.size = 0.5 * size}, dtype, {}).seen <= found.planted / 4);
     for (const double sign : {1.0, -1.0}) {
       CHECK(compared({.size = sign * 1.1 * size}, dtype, {}).verdict == Verdict::different);
-      CHECK(compared({.size = sign * 0.2 * size}, dtype, {}).same());
+      CHECK(compared({.size = sign * 0.2 * size}, dtype, {}).equivalent());
     }
   }
 }
@@ -111,9 +111,9 @@ TEST_CASE(
   for (const DType dtype : {DType::f64, DType::f32})
     for (const int step : {2, 10, 20}) {
       const Comparison right = compared({}, dtype, adamw(1e-2));
-      INFO(name_of(dtype) << ", step " << step << ": " << right.message());
-      REQUIRE(right.same());
-      const equivalence::Magnitudes size = right.horizon.resolution;
+      INFO(name_of(dtype) << ", step " << step << ": " << right.sentence());
+      REQUIRE(right.equivalent());
+      const equivalence::Magnitudes size = right.horizon.detectable;
       const Planted entry = {.size = 1.1 * size.gradient, .one_entry = true, .call = step};
       const Found found = plant_in_each(entry, dtype, adamw(1e-2));
       CHECK(found.in_the_right_tensor == found.planted);
@@ -121,6 +121,6 @@ TEST_CASE(
       if (step < 20) continue;  // the size is stated for the horizon; bounds are tighter before
       const Planted half = {.size = 0.5 * size.gradient, .one_entry = true, .call = step};
       CHECK(plant_in_each(half, dtype, adamw(1e-2)).seen <= 1);
-      CHECK(compared({.size = 0.5 * size.loss, .call = step}, dtype, adamw(1e-2)).same());
+      CHECK(compared({.size = 0.5 * size.loss, .call = step}, dtype, adamw(1e-2)).equivalent());
     }
 }

@@ -1,7 +1,7 @@
 // The architecture switches of docs/normalization.md: switches with which the forms of the stream remain one training,
 // and switches with which they do not (G9); readers with zero row sums (G12).
 #include "equivalence/compare/own_training.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "lab/certificate/branch_order.h"
 #include "optim/adam.h"
@@ -94,14 +94,14 @@ void lockstep(const Switch& s, bool adam) {
   for (size_t r = kForm; r < results.size(); ++r) {
     RunResult& run = results[r];
     run.form = name_of(kForms[r - kForm]);
-    run.expected = s.largest > 0 ? Verdict::different : Verdict::same;
+    run.expected = s.largest > 0 ? Verdict::different : Verdict::equivalent;
     run.control = control;
     run.reach = reached;
     judge(run, DType::f64);
     INFO(s.name << (adam ? ", Adam, " : ", SGD, ") << run.form << ": loss deviates by " << run.deviations.loss[0]
                 << " at step 0 and " << run.largest.loss << " at most; " << run.reason);
-    CHECK(run.observed == run.expected);
-    if (run.expected == Verdict::same) CHECK(run.as_expected);
+    CHECK(run.verdict == run.expected);
+    if (run.expected == Verdict::equivalent) CHECK(run.as_expected);
     CHECK(run.deviations.loss[0] >= s.first);
     CHECK(run.largest.loss >= s.largest);
   }

@@ -30,11 +30,11 @@ TEST_CASE("compare: 0, 1, 2, 3 and 4, each with its one line") {
   write_text(f / "map.json", R"([{"a": "proj.*", "b": "c_proj.*", "map": "recentre", "dim": 0}])");
   write_text(f / "bad.json", R"([{"a": "proj.*", "map": "project"}])");
 
-  CHECK_THAT(f.succeeds("compare @a @mapped --map @map.json").out, Contains("same: 1 tensor"));
+  CHECK_THAT(f.succeeds("compare @a @mapped --map @map.json").out, Contains("equivalent: 1 tensor"));
   CHECK_THAT(f.succeeds("compare @a @twin").out, Contains("equal to the last bit"));
-  CHECK_THAT(
-      f.gives(1, "compare @a @other --json @r.json").out,
-      Contains("  proj.weight [4, 3]  1.0e+00\ndifferent: proj.weight[0, 1] is ") && Contains("likely a factor of 2"));
+  CHECK_THAT(f.gives(1, "compare @a @other --json @r.json").out,
+             Contains("  proj.weight [4, 3]  1.0e+00\ndifferent: proj.weight[0, 1] is ") &&
+                 Contains("likely cause: a factor of 2"));
   CHECK(f.json("r.json")["verdict"] == "different");
   f.gives(1, "compare @a @mapped");
 
@@ -77,7 +77,7 @@ TEST_CASE("compare: tensors of F16 and BOOL and F8 and of integers of every size
     };
     save_case("a", c.a), save_case("twin", c.a), save_case("b", c.b);
     INFO(c.dtype);
-    CHECK_THAT(f.succeeds("compare @a @twin").out, Contains("same: 2 tensors, equal to the last bit"));
+    CHECK_THAT(f.succeeds("compare @a @twin").out, Contains("equivalent: 2 tensors, equal to the last bit"));
     CHECK_THAT(f.gives(1, "compare @a @b").out, Contains("different: " + c.said) && Contains("(1 of 2 tensors"));
   }
 }
@@ -113,9 +113,10 @@ TEST_CASE("compare: the first tensor that differs in the order of execution, and
     const std::string out = f.gives(1, "compare @a @b --json @r.json " + order).out;
     CHECK_THAT(out, Contains("different: h.0.norm.output[") &&
                         Contains("the last before it that agrees is h.0.norm.input, in the order of") &&
-                        Contains("(2 of 4 tensors differ)") && Contains("likely another eps: B has 1e-06, A 1e-05"));
+                        Contains("(2 of 4 tensors differ)") &&
+                        Contains("likely cause: another eps: B has 1e-06, A 1e-05"));
   }
-  CHECK(f.json("r.json")["values"]["last that agrees"] == "h.0.norm.input");
+  CHECK(f.json("r.json")["last_equivalent"] == "h.0.norm.input");
   TensorMap reversed;
   for (const char* name : {"h.0.norm.output", "h.0.norm.input"}) reversed.add(name, x);
   save_safetensors(f / "c", reversed, {{"order", R"(["h.0.norm.input", "h.0.norm.output"])"}});

@@ -54,10 +54,10 @@ TEST_CASE("convert and verify: a trained model in every form, there and back") {
                    Contains("dropped: folded into its readers") && Contains("in f64, logits of data differ by") &&
                    Contains("as stored, logits of data differ by") && Contains("verified."));
     CHECK_THAT(t.succeeds("verify @in @" + form + " --data @text.txt").out,
-               Contains("Same: the two are one function."));
+               Contains("equivalent: the two are one function."));
     t.succeeds("convert @" + form + " @back --to layer_norm -q");
     t.succeeds("verify @in @back -q");
-    CHECK_THAT(t.succeeds("verify -q @back @" + form).out, StartsWith("Same: the two are one function. "));
+    CHECK_THAT(t.succeeds("verify -q @back @" + form).out, StartsWith("equivalent: the two are one function. "));
   }
   // The means that rounding left in the writers of a coarse RMSNorm file are no reason to refuse it.
   t.succeeds("convert @in @coarse --to rms_norm --dtype bf16 -q");
@@ -71,14 +71,15 @@ TEST_CASE("verify: two trainings are two functions, and what models differ in is
   const Trained t;
   t.train("other", "layer_norm", 2);
   CHECK_THAT(t.gives(1, "verify @in @other").out,
-             Contains(": different") && Contains("Different: the two are not one function: "));
+             Contains(": different") && Contains("different: the two are not one function: "));
   training::ModelFile eps = t.load("in");
   eps.description.insert_or_assign("model.eps", std::string("1e-03"));
   t.save("eps", eps.state, eps.description);
   CHECK_THAT(t.gives(1, "verify @in @eps").out, Contains("Their options differ: eps 1e-05 and 0.001."));
   nn::Vit vit({.image = 6, .patch = 3, .classes = 4, .transformer = {.width = 8, .depth = 1, .heads = 2}});
   t.save("vit", vit.state_dict(), training::describe(vit));
-  CHECK(t.gives(1, "verify @in @vit").out == "Different models: the first is a GPT, the second a ViT.\n");
+  CHECK(t.gives(1, "verify @in @vit").out ==
+        "different: they are different models: the first is a GPT, the second a ViT.\n");
 }
 
 TEST_CASE("convert: raw weights of another form are the Pre-LN model's, and exported as they are") {
@@ -259,7 +260,7 @@ TEST_CASE("convert: verified is what a reference shows of the whole stream, and 
              Contains("reference: 3 of 3 readers read the sum of what writers wrote, 4 of 4") &&
                  Contains("tensors, verified."));
   CHECK_THAT(t.succeeds("verify @gpt2 @out --spec @right.json").out,
-             Contains("Same: ") && Contains("That is so by the description, which is unchecked here"));
+             Contains("equivalent: ") && Contains("That is so by the description, which is unchecked here"));
   CHECK(std::filesystem::remove(t / "out"));
   CHECK_THAT(t.gives(1, convert + "--spec @wrong.json --reference @others").out,
              Contains("the rows that 'h.0.attn.c_attn.weight' reads are not the sum of what writers wrote"));
@@ -343,7 +344,7 @@ TEST_CASE("convert: a file in F16 is written, read and verified as one; a number
     return bytes;
   });
   t.gives(1, "verify @raw @moved -q");
-  CHECK_THAT(t.succeeds("compare @raw @plain").out, Contains("same: "));
+  CHECK_THAT(t.succeeds("compare @raw @plain").out, Contains("equivalent: "));
   training::ModelFile large = t.load("in");
   Tensor positions = large.state.at("position.weight");
   positions.mutable_data<float>()[0] = 1e5f;

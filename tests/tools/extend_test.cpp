@@ -139,7 +139,7 @@ TEST_CASE("train --evaluate-every: measurements are lines in the terminal") {
   const Folder f;
   const std::string train = kTrain + "--steps 25 --evaluate-every 10 --json @json";
   const std::string said = f.succeeds(train).err;
-  const auto evaluations = f.json("json")["tables"]["Test"];
+  const auto evaluations = f.json("json")["evaluations"];
   REQUIRE(evaluations.size() == 3);
   for (int i = 0; i < 2; ++i) {
     const auto& e = evaluations[i];

@@ -95,7 +95,7 @@ TEST_CASE("families: verify takes folders by their own description") {
   f.succeeds("convert " + folder + " @kept --to rms_norm --fold none -q");
   for (const std::string& pair : {folder + " @crms", folder + " @kept", std::string("@crms @rms"),
                                   folder + " " + folder, folder + " @rms/model.safetensors"})
-    CHECK_THAT(f.succeeds("verify -q " + pair).out, StartsWith("Same: ") && Contains(", verified."));
+    CHECK_THAT(f.succeeds("verify -q " + pair).out, StartsWith("equivalent: ") && Contains(", verified."));
 
   const nlohmann::json good = nlohmann::json::parse(read(f / "rms/config.json"));
   const auto with = [&](auto&& change) {
@@ -129,7 +129,7 @@ TEST_CASE("families: verify takes folders by their own description") {
     changed.add(name, copy);
   }
   save_safetensors(f / "rms/model.safetensors", changed);
-  CHECK_THAT(f.gives(1, "verify " + folder + " @rms").out, Contains("Different: ") && Contains("lm_head.weight[0, 5]"));
+  CHECK_THAT(f.gives(1, "verify " + folder + " @rms").out, Contains("different: ") && Contains("lm_head.weight[0, 5]"));
 }
 
 TEST_CASE("families: config.json lists the parameters that the class lacks, for isonorm_torch.py") {

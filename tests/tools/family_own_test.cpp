@@ -101,5 +101,5 @@ TEST_CASE("families: torch's encoder is Pre-LN where config.json says so; one ch
   save_safetensors(f / "out" + kWeights, tensors,
                    {{"stream.form", "rms_norm"}, {"stream.recentred", "[\"layers.0\"]"}});
   CHECK_THAT(f.gives(1, "verify " + folder + " @out").out,
-             Contains("Different: ") && Contains("layers.1.linear2.weight"));
+             Contains("different: ") && Contains("layers.1.linear2.weight"));
 }

@@ -101,7 +101,7 @@ TEST_CASE("families: verify compares config.json with the needs of a folder's st
     CHECK((said["width"] == 12) != (said["norms"]["vision_model.post_layernorm"].contains("width")));
   });
   CHECK(widths.code == 0);
-  CHECK_THAT(widths.out, Contains("text: Same: ") && Contains("vision: Same: "));
+  CHECK_THAT(widths.out, Contains("text: equivalent: ") && Contains("vision: equivalent: "));
   refused("clip", "it is recentred at no module", [](auto& said) { said.erase("recentred"); });
   refused("clip", "by its description at", [](auto& said) { said["recentred"] = {"text_model.encoder.layers.0"}; });
   refused("bloom", "does not say that 'transformer.word_embeddings_layernorm'",

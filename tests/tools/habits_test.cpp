@@ -55,7 +55,7 @@ TEST_CASE("train --best: the checkpoint of the least test loss, wherever the tra
   const Checkpoint best = load_checkpoint(f / "best");
   CHECK(integer_at(best.values, "step") == least->first);
   REQUIRE(least->first < 240);  // else it were the last
-  CHECK(f.json("json")["values"]["best test loss"] == least->second);
+  CHECK(f.json("json")["best"]["loss"] == least->second);
   f.succeeds("evaluate @best --data @text.txt --json @tested");
   CHECK(f.json("tested")["loss"] == Approx(least->second).epsilon(1e-14));
   f.succeeds("train --data @text.txt --threads 1 -q --checkpoint @best");  // it can be gone on with
@@ -195,7 +195,7 @@ TEST_CASE(
   const std::string again = "train -q --config @c.toml ";
   f.succeeds(again + "--json @again");
   CHECK(f.json("again")["options"] == f.json("json")["options"]);
-  CHECK(f.json("again")["curves"]["loss"] == f.json("json")["curves"]["loss"]);
+  CHECK(f.json("again")["course"]["losses"] == f.json("json")["course"]["losses"]);
   f.succeeds(again + "--checkpoint @d");
   CHECK(read(f / "d") == read(f / "c"));
   CHECK(read(f / "d.toml") == read(f / "c.toml"));

@@ -122,7 +122,7 @@ TEST_CASE(
     f.succeeds(text("evaluate ", file, " --data @text.txt --json @json"));
     return f.json("json")["loss"].get<double>();
   };
-  CHECK(loss("@ema") == f.json("train")["values"]["test loss"]);
+  CHECK(loss("@ema") == f.json("train")["test"]["loss"]);
   CHECK(std::abs(loss("@converted") - loss("@c")) < 1e-12);  // of rows of 16 it differs in the third digit
   Metadata metadata;
   const TensorMap weights = load_safetensors(f / "ema", &metadata);

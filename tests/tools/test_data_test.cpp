@@ -118,7 +118,7 @@ TEST_CASE("train --test-data: all of --data is trained on, and the file is the t
   const std::string train = "train +small --dtype f64 --data @train --steps 6 -q ";
   f.succeeds(train + "--test-data @val --checkpoint @c --json @trained");
   f.succeeds("evaluate @c --test-data @val --json @json");
-  CHECK(f.json("trained")["values"]["test loss"] == f.json("json")["loss"]);
+  CHECK(f.json("trained")["test"]["loss"] == f.json("json")["loss"]);
   check_same(f.json("json"), naive_loss(f / "c", read(f / "val"), 8));
   CHECK_THAT(f.succeeds("evaluate @c --test-data @train").out,
              Contains("; all of it, but the model was trained on all of the file\n"));
@@ -183,7 +183,7 @@ TEST_CASE("train --test-share: the end of the text is held out, recorded, and us
       "train +small --dtype f64 --steps 3 -q --test-share 0.25 --checkpoint @c --ema 0.5 --ema-file @ema --json @t");
   f.succeeds("evaluate @ema --data @text.txt --json @json");  // the file of averages has the share, too
   CHECK(f.json("json")["predictions"] == 192);
-  CHECK(f.json("json")["loss"] == f.json("t")["values"]["test loss"]);
+  CHECK(f.json("json")["loss"] == f.json("t")["test"]["loss"]);
   f.refuses("train -q --threads 1 --data @text.txt --checkpoint @c --test-share 0.5", 3,
             "was trained with --test-share 0.25, asked for is 0.5");
   f.refuses("train +small --test-share 1", 2, "--test-share: \"1\" is not a number from 0 to below 1");
@@ -209,7 +209,7 @@ TEST_CASE("pairs: test data have the bytes of the training, and errors name file
   const std::string train = "train +small --model translator --data @pairs --steps 3 -q ";
   f.succeeds(train + "--test-data @val --checkpoint @c --json @t");
   f.succeeds("evaluate @c --test-data @val --json @json");
-  CHECK(f.json("json")["loss"] == f.json("t")["values"]["test loss"]);
+  CHECK(f.json("json")["loss"] == f.json("t")["test"]["loss"]);
   CHECK(f.json("json")["predictions"] == 8);  // five bytes and three ends
   CHECK_THAT(f.succeeds("evaluate @c --data @val --json @json").out,
              Contains("val: 3 pairs; all of it, since it is not the file of the training\n"));

@@ -147,12 +147,6 @@ std::string log_step(const TrainingStep& s) {
          "\n";
 }
 
-std::string evaluation_json(const Evaluation& e, Input input, int64_t tokens, int64_t bytes) {
-  json values = values_of(e, input);
-  if (tokens > 0) values["tokens"] = tokens, values["bytes"] = bytes;
-  return dump(values);
-}
-
 std::string log_evaluation(const Evaluation& e, Input input) {
   json values = {{"step", e.step}};
   values.update(values_of(e, input));

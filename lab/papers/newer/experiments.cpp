@@ -130,12 +130,12 @@ class Measured {
     const auto make = [&] { return s.on(form, layout, slip); };
     row(streams::name_of(form), what, s.off(*make(), reference), same);
     const Comparison c = s.trained(make);
-    const bool expected = c.verdict == (same ? Verdict::same : Verdict::different);
+    const bool expected = c.verdict == (same ? Verdict::equivalent : Verdict::different);
     undecided_ = undecided_ || c.verdict == Verdict::undecided;
     expected_ = expected_ && (expected || c.verdict == Verdict::undecided);
     const auto tone = expected ? reports::Tone::plain : reports::Tone::bad;
     std::vector<reports::TextCell>& cells = table_.rows.back();
-    cells[4] = {c.same() ? "the same" : c.verdict == Verdict::different ? "different" : "undecided", tone};
+    cells[4] = {c.equivalent() ? "the same" : c.verdict == Verdict::different ? "different" : "undecided", tone};
     cells[5] = reports::number_cell(c.deviation, tone), cells[6] = reports::number_cell(c.control);
   }
   void row(const char* form, const char* what, double off, bool same) {

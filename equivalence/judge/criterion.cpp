@@ -1,11 +1,10 @@
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "core/printed.h"
-#include "equivalence/coordinates/pairs.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -62,8 +61,8 @@ std::pair<Verdict, std::string> compare(const RunResult& result, DType dtype) {
   if (!carries(result.horizon, steps))
     return {Verdict::undecided, text(end_of(result.horizon), "; a verdict needs ",
                                      std::min<size_t>(steps, kNegativeSteps), " steps before that")};
-  return {Verdict::same, text("at most ", std::ceil(100 * share), " % of the bound (", where, ")",
-                              seen < steps ? text(" up to step ", seen, " of ", steps) : "")};
+  return {Verdict::equivalent, text("at most ", std::ceil(100 * share), " % of the bound (", where, ")",
+                                    seen < steps ? text(" up to step ", seen, " of ", steps) : "")};
 }
 
 // The reason why a negative control is not different enough; empty if it is.
@@ -90,11 +89,8 @@ std::string small_excess(const RunResult& run, DType dtype) {
 }
 
 bool equal_to_the_last_bit(const Deviations& run) {
-  return std::ranges::all_of(kQuantities, [&](const Quantity& q) { return largest(run.*q.path) == 0; });
-}
-
-void fill_largest(RunResult& run) {
-  for (const Quantity& q : kQuantities) run.largest.*q.size = largest(run.deviations.*q.path);
+  const Magnitudes most = largest(run);
+  return most.loss == 0 && most.gradient == 0 && most.weight == 0;
 }
 
 }  // namespace
@@ -119,15 +115,15 @@ double share_of_bound(const Deviations& run, const Deviations& control, DType dt
   return share;
 }
 
-Magnitudes reach(std::span<const RunResult> wrong) {
+Magnitudes reach(std::span<const RunResult> negative) {
   Magnitudes least;
   for (const Quantity& q : kQuantities)
-    for (const RunResult& run : wrong) {
+    for (const RunResult& run : negative) {
       const std::vector<double>& values = run.deviations.*q.path;
       double most = 0;
       for (size_t t = 0; t < values.size() && t < kNegativeSteps && std::isfinite(values[t]); ++t)
         most = std::max(most, values[t]);
-      least.*q.size = &run == wrong.data() ? most : std::min(least.*q.size, most);
+      least.*q.size = &run == negative.data() ? most : std::min(least.*q.size, most);
     }
   return least;
 }
@@ -147,7 +143,7 @@ Horizon horizon(const Deviations& control, const Magnitudes& reach, DType dtype)
       break;
     }
     for (const Quantity& q : kQuantities)
-      if (t == 0 || h.ended_by.empty()) h.resolution.*q.size = bound((control.*q.path)[t], dtype);
+      if (t == 0 || h.ended_by.empty()) h.detectable.*q.size = bound((control.*q.path)[t], dtype);
     if (h.ended_by.empty()) h.steps = static_cast<int>(t) + 1;
   }
   return h;
@@ -163,17 +159,19 @@ std::string end_of(const Horizon& h) {
   for (const Quantity& q : kQuantities)
     if (h.ended_by == q.spoken) size = q.size;
   const std::string from = text("from step ", h.steps + 1, " on ");
-  if (!(h.limit.*size > 0)) return text(from, "a wrong training was not seen to move ", h.ended_by);
+  if (!(h.limit.*size > 0)) return text(from, "no negative control moves ", h.ended_by);
   return text(from, "rounding alone moves ", h.ended_by, " by more than ", scientific(h.limit.*size), " (", h.term,
               ")");
 }
 
-std::string would_have_shown(const Horizon& h) {
-  return text("a difference of ", scientific(h.resolution.loss), " in the loss, ", scientific(h.resolution.gradient),
-              " in gradients or ", scientific(h.resolution.weight), " in weights would have shown");
+std::string detectable_text(const Horizon& h) {
+  return text("detectable up to step ", h.steps, ": ", scientific(h.detectable.loss), " in the loss, ",
+              scientific(h.detectable.gradient), " in gradients, ", scientific(h.detectable.weight), " in weights");
 }
 
 double separation(DType dtype) { return dtype == DType::f64 ? 1e6 : 100; }
+
+Magnitudes largest(const Deviations& run) { return {largest(run.loss), largest(run.gradient), largest(run.weight)}; }
 
 double start_tolerance(DType dtype) { return dtype == DType::f64 ? 1e-12 : 16 * epsilon(dtype); }
 
@@ -194,14 +192,14 @@ Deviations running_maximum(std::span<const RunResult> controls) {
 }
 
 void judge(RunResult& run, DType dtype) {
-  fill_largest(run);
-  run.observed = Verdict::undecided;
+  run.largest = largest(run.deviations);
+  run.verdict = Verdict::undecided;
   run.as_expected = false;
   run.horizon = horizon(run.control, run.reach, dtype);
   run.reason = unusable(run.deviations, run.control);
   if (!run.reason.empty()) return;
-  std::tie(run.observed, run.reason) = compare(run, dtype);
-  if (run.observed != run.expected) return;
+  std::tie(run.verdict, run.reason) = compare(run, dtype);
+  if (run.verdict != run.expected) return;
   std::string objection;
   if (run.expected == Verdict::different)
     objection = run.same_start ? shortfall(run.deviations, run.control, dtype) : small_excess(run, dtype);
@@ -212,29 +210,13 @@ void judge(RunResult& run, DType dtype) {
 }
 
 Verdict judge(std::span<RunResult> runs, const Magnitudes& reach, DType dtype) {
-  bool all = !runs.empty(), contradicted = false;
+  Verdict worst = runs.empty() ? Verdict::undecided : Verdict::equivalent;
   for (RunResult& run : runs) {
     run.reach = reach;
     judge(run, dtype);
-    all = all && run.as_expected;
-    contradicted = contradicted || (run.observed != run.expected && run.observed != Verdict::undecided);
+    worst = std::max(worst, run.agreement());
   }
-  return contradicted ? Verdict::different : all ? Verdict::same : Verdict::undecided;
-}
-
-void conclude(ProofResult& proof) {
-  for (RunResult& control : proof.controls) fill_largest(control);
-  proof.control = running_maximum(proof.controls);
-  for (const Quantity& q : kQuantities) proof.largest_control.*q.size = largest(proof.control.*q.path);
-  std::vector<RunResult> wrong;
-  for (const RunResult& run : proof.runs)
-    if (run.expected == Verdict::different && run.same_start) wrong.push_back(run);
-  const Magnitudes reached = reach(wrong);
-  proof.horizon = horizon(proof.control, reached, proof.options.training.dtype);
-  for (RunResult& run : proof.runs)
-    if (run.control.loss.empty()) run.control = proof.control;
-  proof.verdict = judge(proof.runs, reached, proof.options.training.dtype);
-  if (proof.interrupted) proof.verdict = Verdict::undecided;
+  return worst;
 }
 
 }  // namespace isonorm::equivalence

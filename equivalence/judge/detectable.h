@@ -1,10 +1,10 @@
-// The power of a comparison of two tensors: how far apart they are, and the smallest wrong factor that would have been
+// What a comparison of two tensors detects: how far apart they are, and the smallest wrong factor that would have been
 // seen.
 #pragma once
 
 #include <string>
 
-#include "equivalence/coordinates/pairs.h"
+#include "equivalence/judge/pairs.h"
 
 namespace isonorm::equivalence {
 
@@ -23,9 +23,9 @@ Offset larger(const Offset& a, const Offset& b);
 
 // For an x that is `off` from r and may be `limit` from it: the smallest f from which on (1 + f) x is certain to exceed
 // the limit.
-double seen_from(double off, double limit);
+double detectable_factor(double off, double limit);
 
-// "a factor of 1 + 2.2e-05 of any tensor would have shown"; the number is rounded up.
-std::string would_have_shown(double factor, const std::string& of = "any tensor");
+// "detectable: a factor of 1 + 2.2e-05 of any tensor"; the number is rounded up.
+std::string detectable_text(double factor, const std::string& of = "any tensor");
 
 }  // namespace isonorm::equivalence

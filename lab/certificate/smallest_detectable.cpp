@@ -1,9 +1,8 @@
-#include "lab/certificate/resolution.h"
+#include "lab/certificate/smallest_detectable.h"
 
 #include <cmath>
 
-#include "equivalence/lockstep/criterion.h"
-#include "equivalence/lockstep/forged.h"
+#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "streams/stream.h"
@@ -13,24 +12,21 @@ namespace {
 
 constexpr int kSizes = 12;
 
-constexpr struct {
-  const char* description;
-  Forgery forgery;  // none: the options differ
-} kFaultRows[] = {{"another eps, (1 + x) 1e-5", Forgery::none},
-                  {"one entry of a weight, by x of the largest", Forgery::weight},
-                  {"one row of a weight, times 1 + x", Forgery::row}};
-
 }  // namespace
 
-const char* description(Fault fault) { return kFaultRows[static_cast<size_t>(fault)].description; }
+const char* description(NegativeControl mistake) {
+  return mistake == NegativeControl::eps     ? "another eps, (1 + x) 1e-5"
+         : mistake == NegativeControl::entry ? "one entry of a weight, by x of the largest"
+                                             : "one row of a weight, times 1 + x";
+}
 
 std::vector<Architecture> resolved_architectures() {
   return {architecture("gpt8"), architecture("gpt11"), architecture("vit5")};
 }
 
-Resolution smallest_fault(Fault fault, const Architecture& a, DType dtype, int controls, uint64_t seed,
-                          const Continue& go_on) {
-  Resolution result{.fault = fault, .dtype = dtype, .architecture = a, .smallest = NAN};
+SmallestDetectable smallest_detectable(NegativeControl mistake, const Architecture& a, DType dtype, int controls,
+                                       uint64_t seed, const Continue& go_on) {
+  SmallestDetectable result{.mistake = mistake, .dtype = dtype, .architecture = a, .smallest = NAN};
   const training::TrainingOptions o = training_options(a, dtype, seed);
   const auto initial = initial_model(o);
   RunResult reference = reference_record();
@@ -39,12 +35,11 @@ Resolution smallest_fault(Fault fault, const Architecture& a, DType dtype, int c
   std::vector<double> sizes;
   Lockstep all(o, *initial, reference, moved, {});
   for (RunResult& run : runs) {
-    const int k = static_cast<int>(sizes.size()) + (fault == Fault::eps ? 5 : 0);
+    const int k = static_cast<int>(sizes.size()) + (mistake == NegativeControl::eps ? 5 : 0);
     sizes.push_back(epsilon(dtype) * std::pow(4, k));
     training::TrainingOptions mine = o;
-    if (fault == Fault::eps) mine.model.transformer().eps *= 1 + sizes.back();
-    auto training =
-        std::make_unique<Forged>(mine, *run.variant, kFaultRows[static_cast<size_t>(fault)].forgery, sizes.back());
+    if (mistake == NegativeControl::eps) mine.model.transformer().eps *= 1 + sizes.back();
+    auto training = std::make_unique<NegativeControlTraining>(o, *run.variant, mistake, sizes.back());
     training->start_from(*initial);
     all.add(std::move(training), run);
   }
@@ -55,10 +50,10 @@ Resolution smallest_fault(Fault fault, const Architecture& a, DType dtype, int c
   return result;
 }
 
-double seen_everywhere(std::span<const Resolution> all, Fault fault, DType dtype) {
+double detectable_everywhere(std::span<const SmallestDetectable> all, NegativeControl mistake, DType dtype) {
   double most = 0;
-  for (const Resolution& r : all)
-    if (r.fault == fault && r.dtype == dtype) most = larger(most, r.smallest);
+  for (const SmallestDetectable& r : all)
+    if (r.mistake == mistake && r.dtype == dtype) most = larger(most, r.smallest);
   return most;
 }
 

@@ -1,4 +1,4 @@
-#include "equivalence/compare/own_wrong.h"
+#include "equivalence/compare/own_negative_controls.h"
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"

@@ -1,4 +1,4 @@
-#include "equivalence/coordinates/power.h"
+#include "equivalence/judge/detectable.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,6 @@
 #include "core/view.h"
 
 namespace isonorm::equivalence {
-
 namespace {
 
 struct Measured {
@@ -56,12 +55,12 @@ Offset offset(const Pair& p) {
 Offset larger(const Offset& a, const Offset& b) { return {larger(a.entry, b.entry), larger(a.factor, b.factor)}; }
 
 // |(1 + f) x - r| >= f |x| - |x - r| >= f (1 - off) - off, in units of r.
-double seen_from(double off, double limit) { return off < 1 ? (limit + off) / (1 - off) : INFINITY; }
+double detectable_factor(double off, double limit) { return off < 1 ? (limit + off) / (1 - off) : INFINITY; }
 
-std::string would_have_shown(double factor, const std::string& of) {
+std::string detectable_text(double factor, const std::string& of) {
   const double unit = factor > 0 ? std::pow(10, std::floor(std::log10(factor)) - 1) : 1;  // of the second digit
   const double up = std::ceil(factor / unit * (1 - 1e-12)) * unit;
-  return text("a factor of 1 + ", scientific(up), " of ", of, " would have shown");
+  return text("detectable: a factor of 1 + ", scientific(up), " of ", of);
 }
 
 }  // namespace isonorm::equivalence

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "equivalence/compare/own_training.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 
 namespace isonorm::equivalence {
 

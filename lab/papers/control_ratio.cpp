@@ -1,11 +1,11 @@
-#include "equivalence/lockstep/control_ratio.h"
+#include "lab/papers/control_ratio.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
 #include "core/formulas/philox.h"
-#include "equivalence/lockstep/criterion.h"
+#include "equivalence/judge/criterion.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/dtype.h"
-#include "equivalence/lockstep/result.h"
+#include "equivalence/judge/run_result.h"
 
 namespace isonorm::equivalence {
 

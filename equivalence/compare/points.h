@@ -1,11 +1,11 @@
-// Internal: draws a verdict from measurements, for points and for trajectories.
+// Internal: judges measurements at points, and trajectories.
 #pragma once
 
 #include <cmath>
 #include <span>
 
 #include "equivalence/compare/compare.h"
-#include "equivalence/coordinates/power.h"
+#include "equivalence/judge/detectable.h"
 #include "equivalence/causes/cause.h"
 #include "equivalence/lockstep/lockstep.h"
 
@@ -24,13 +24,6 @@ struct Seen {
   double share(DType dtype) const;
 };
 
-// "at point 1 the loss agrees, and 2 of 8 gradients do not: look at the backward". at: "at point 1"; counts: the loss
-// first.
-std::string where_to_look(const std::string& at, std::span<const CompareCount> counts);
-
-// "gradient of w: 2.0e+00, the bound is 5.8e-13; w[3, 1] is 0.031, in the reference -0.012".
-std::string row_of(const DifferingTensor& t);
-
 // Compares the loss or the gradients of `run` with those of `reference`, which has noted its `controls`.
 Seen see_loss(const Training& run, const Training& reference, std::span<const Training* const> controls);
 std::vector<Seen> see_gradients(const Training& run, const Training& reference,
@@ -42,20 +35,22 @@ Seen see_beside(const char* quantity, const std::string& name, const Tensor& val
                 std::span<const Tensor> controls, double otherwise, DType dtype);
 
 // How a tensor differs that exceeds its limit.
-DifferingTensor differing(const Seen& s, DType dtype);
+Deviation deviation_of(const Seen& s, DType dtype);
 
 // Points until the first at which something differs.
 class Points {
  public:
   Points(DType dtype, int points, bool may_be_identical)
-      : dtype_(dtype), points_(points), may_be_identical_(may_be_identical) {}
+      : dtype_(dtype), points_(points), may_be_identical_(may_be_identical) {
+    result_.verdict = Verdict::different;
+  }
 
   // The measurements at a point, counted from 1: the loss first, then the same others as at every point.
   void note(int point, const std::vector<Seen>& seen);
-  bool differs() const { return result_.first.has_value(); }
+  bool differs() const { return result_.first_difference.has_value(); }
   const Seen& worst(std::span<const Seen> seen) const;
   // After the first point that differs, or the last one.
-  Comparison found();
+  Comparison judgement();
 
  private:
   // A quantity after the points so far: the quantity times 1 + `factor` would have been detected.
@@ -85,8 +80,8 @@ struct Partners;
 Explained explain_at(nn::Module& a, nn::Module& b, const ParameterMap& map, const Partners& partners,
                      const Objective& loss, const training::Examples& batch, const CompareOptions& options, int budget);
 
-// The verdict on a run that was trained in `all` with these controls; `wrong` are the wrong trainings.
-Comparison found(RunResult run, std::span<const RunResult> controls, std::span<const RunResult> wrong,
+// Judges a run that was trained in `all` with these controls and negative controls.
+Comparison judge(RunResult run, std::span<const RunResult> controls, std::span<const RunResult> negative,
                  const Lockstep& all, DType dtype);
 
 }  // namespace isonorm::equivalence

@@ -1,6 +1,6 @@
 // compare_gradients judges each tensor independently of the others, reports the smallest detectable factor, and
 // restores the models.
-#include "equivalence/coordinates/power.h"
+#include "equivalence/judge/detectable.h"
 
 #include "equivalence/compare/compare.h"
 #include "equivalence/compare/shift_blind.h"
@@ -70,16 +70,16 @@ TEST_CASE("power: a tensor that cancels hides nothing of the others, and what is
         return compare_gradients(a, b, {}, with_gate(&b, steep, first, last, x), small_batch, options);
       };
       const Comparison honest = compared(0, 0, 0);
-      INFO(name_of(dtype) << ", seed " << seed << ": " << honest.message());
-      CHECK(honest.same());
+      INFO(name_of(dtype) << ", seed " << seed << ": " << honest.sentence());
+      CHECK(honest.equivalent());
       CHECK(30 * honest.control > 10 * small);  // gate; as a common bound it would hide the factor
-      CHECK_THAT(honest.message(), Contains(would_have_shown(honest.resolution)));
+      CHECK_THAT(honest.sentence(), Contains(detectable_text(honest.detectable)));
       expected(Verdict::different, compared(0, count, small));
       for (size_t i = 0; i < count; ++i) {
         INFO(streams::named_parameters(a)[i].name);
-        const Comparison one = expected(Verdict::different, compared(i, i + 1, 1.05 * honest.resolution));
-        REQUIRE(one.first);
-        CHECK(one.first->place.tensor == streams::named_parameters(a)[i].name);
+        const Comparison one = expected(Verdict::different, compared(i, i + 1, 1.05 * honest.detectable));
+        REQUIRE(one.first_difference);
+        CHECK(one.first_difference->place.tensor == streams::named_parameters(a)[i].name);
       }
     }
 }
@@ -87,14 +87,14 @@ TEST_CASE("power: a tensor that cancels hides nothing of the others, and what is
 TEST_CASE("power: where a factor of a tensor could not be seen nothing is said") {
   WithGate a({}, DType::f32), b({.form = Form::rms_norm}, DType::f32);
   const Comparison c = expected(Verdict::undecided, compare_gradients(a, b, {}, with_gate(&b, 1e6), small_batch));
-  CHECK_THAT(c.message(), Contains(" of gate would have shown, a verdict needs 1 + 1.0e-02"));
-  CHECK(c.resolution > 1e-2);
+  CHECK_THAT(c.sentence(), Contains(" of gate, a verdict needs 1 + 1.0e-02"));
+  CHECK(c.detectable > 1e-2);
 }
 
 TEST_CASE("power: the number is rounded up") {
-  CHECK(would_have_shown(2.11e-5) == "a factor of 1 + 2.2e-05 of any tensor would have shown");
-  CHECK(would_have_shown(3e-2, "gate") == "a factor of 1 + 3.0e-02 of gate would have shown");
-  CHECK(would_have_shown(9.91e-12) == "a factor of 1 + 1.0e-11 of any tensor would have shown");
+  CHECK(detectable_text(2.11e-5) == "detectable: a factor of 1 + 2.2e-05 of any tensor");
+  CHECK(detectable_text(3e-2, "gate") == "detectable: a factor of 1 + 3.0e-02 of gate");
+  CHECK(detectable_text(9.91e-12) == "detectable: a factor of 1 + 1.0e-11 of any tensor");
 }
 
 TEST_CASE("power: an offset as a whole is that of least squares") {
@@ -121,7 +121,7 @@ TEST_CASE("compare and shift: parameters, buffers and gradients are given back, 
   std::vector<streams::NamedParameter> writer(1);
   writer[0].name = "entry.weight", writer[0].role = streams::Role::writer;
   const CompareOptions two = {.points = 2, .may_be_identical = true};
-  CHECK(compare_gradients(a, b, {}, cross_entropy_of, small_batch, two).same());
+  CHECK(compare_gradients(a, b, {}, cross_entropy_of, small_batch, two).equivalent());
   CHECK((of(a) == first && of(b) == second));
   check_shift_blind(a, cross_entropy_of, small_batch, two, writer);
   CHECK(of(a) == first);

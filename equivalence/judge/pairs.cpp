@@ -1,4 +1,4 @@
-#include "equivalence/coordinates/pairs.h"
+#include "equivalence/judge/pairs.h"
 
 #include <algorithm>
 #include <bit>
