@@ -104,7 +104,7 @@ def compare(
         return {"deviation": of.deviation, "control": of.control, "tolerance": _isonorm.bound(of.control, dtype)}
 
     def different(point, reason, first, **numbers):
-        """The Result at a point where the two differ; first: as Comparison.first."""
+        """The Result at a point at which the two differ; first: as Comparison.first."""
         why = _coarse.explained_by_f32(at, point) if may_change else ""
         if why:
             return in_f32(why, first["deviation"])

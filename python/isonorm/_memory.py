@@ -1,4 +1,4 @@
-"""What a comparison takes of memory, in copies of a's parameters; activations come on top."""
+"""The memory of a comparison, in copies of a's parameters; activations are not included."""
 
 import warnings
 

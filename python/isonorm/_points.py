@@ -1,4 +1,4 @@
-"""Outputs, loss and gradients of two modules at points: a's parameters as they stand, then drawn anew."""
+"""Outputs, loss and gradients of two modules at points: a's present parameters, then random ones."""
 
 import contextlib
 import math
@@ -20,7 +20,7 @@ PROBES = 8  # parameters to perturb, evenly spaced among all
 
 
 class Ran(NamedTuple):
-    """What one forward and backward of a module gave."""
+    """The results of one forward and backward of a module."""
 
     names: list  # of the outputs that follow
     outputs: list  # measured()
@@ -33,7 +33,7 @@ class Ran(NamedTuple):
 
 
 class Seen:
-    """What the library asks a model that ran for (python/outside.h)."""
+    """The interface of a model that has run to the library (python/outside.h)."""
 
     def __init__(self, loss, tensors):
         self.loss, self.tensors = loss, tensors
@@ -183,7 +183,7 @@ class Points:
             return self.of_a(self.moved(parameters, number), batch)
 
     def rounding(self, seed):
-        """A mode in which each result is moved by one ulp, if torch knows them all; it can be entered once."""
+        """A mode that moves each result by one ulp, if torch knows all of them; it can be entered once."""
         return MovedResults(seed, self.dtype) if self.moves_results else contextlib.nullcontext()
 
     def controls_at(self, a, parameters, batch):
@@ -213,7 +213,7 @@ class Points:
         return noted.judgement(), None
 
     def compare_at(self, point, noted):
-        """Runs both modules and the controls at a point, and adds what they gave to `noted`."""
+        """Runs both modules and the controls at a point, and adds their results to `noted`."""
         batch, parameters = self.batches(point - 1), self.parameters(point)
         casts = [Autocasts() if point == 1 else contextlib.nullcontext() for _ in "ab"]
         with casts[0]:
@@ -272,7 +272,7 @@ class Points:
             raise Undecided("a is not repeatable: run twice, it gives other whole numbers or words")
 
     def with_paired_state(self, a, b, controls):
-        """The runs, with b's buffers and frozen parameters by a's names, and the names of those that a pass changed in a or b."""
+        """The runs, with b's buffers and frozen parameters under a's names, and the names of tensors that a pass changed in a or b."""
         pairs = {n: self.mapping.in_b(n) if self.mapping else n for n in a.state}
         pairs = {n: m for n, m in pairs.items() if m in b.state}
         for n in a.changed - set(pairs):

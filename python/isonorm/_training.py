@@ -1,4 +1,4 @@
-"""Two modules trained on the same batches, beside what rounding does to the first and what a wrong training does."""
+"""Trains two modules on the same batches, with controls moved by rounding and with a wrong training."""
 
 import contextlib
 
@@ -42,7 +42,7 @@ class Trained:
         return total
 
     def rounding(self):
-        """A mode of torch in which module and loss run."""
+        """The torch mode in which module and loss run."""
         return contextlib.nullcontext()
 
     def differentiate(self):
@@ -94,7 +94,7 @@ class Control(Trained):
 
 
 class Other(Trained):
-    """b: its gradients count in a's coordinates, its weights beside what the map makes of a's."""
+    """b: gradients are compared in a's coordinates, weights with the map of a's."""
 
     def __init__(self, model, loss, recipe, batch, seed, mapping):
         plain = list(mapping.plain.values())
@@ -136,7 +136,7 @@ class Frozen(Trained):
 
 
 class Misled(Trained):
-    """A wrong training: one batch is exchanged for the next one, or, if the two are the same, the gradient of that step is negated."""
+    """A wrong training: one batch is replaced by the next one or, if both are equal, the gradient of that step is negated."""
 
     AT = _isonorm.NEGATIVE_STEPS // 2
 
