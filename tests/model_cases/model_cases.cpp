@@ -38,7 +38,7 @@ Refused with_common(Refused refused, const ModelOptions& m) {
   const nn::Arrangement& a = m.transformer().connection;
   const bool translates = &m.row() == &training::kTranslator;
   if (translates || !(a == nn::kPreLn)) refused.insert({Promise::onnx, "no graph is known of"});
-  if (translates) refused.insert({Promise::tensor_parallel, "attends to the rows of another stack"});
+  if (translates) refused.insert({Promise::tensor_parallel, "cross-attention"});
   if (a.inner_norms) refused[Promise::tensor_parallel] = "inner norms";
   if (m.flag("tied") && m.transformer().affine) refused.insert({Promise::audit, "needs raw storage"});
   if (a.bare_entry) refused[Promise::audit] = "the first branch reads the embeddings themselves";
@@ -119,7 +119,7 @@ std::vector<ModelCase> all_cases() {
 
   add("more patches", vit({}, {{"image", 14}}));
   add("the class token has a position", vit({}, {{"cls_position", true}}));
-  add("causal, rotary", vit({.positions = Positions::rotary, .causal = true}));
+  add("causal, rotary", vit({.positions = Positions::rotary, .causal = true}, {{"mean_pool", true}}));
   add("SwiGLU, layer scale", vit({.activation = Activation::swiglu, .branch = {.layer_scale = 0.5}}), by_scale);
   add("dropout, stochastic depth", vit({.branch = {.dropout = 0.2, .stochastic_depth = 0.3}}), by_dropout);
 
