@@ -38,18 +38,6 @@ Tensor Module::operator()(const Tensor& x) {
   return with_hooks(x, [this](const Tensor& input) { return forward(input); });
 }
 
-ModuleHookHandle Module::on_forward(ForwardHook hook) {
-  check(static_cast<bool>(hook), "on_forward: the hook is empty");
-  if (!hooks_) hooks_ = std::make_shared<ModuleHooks>();
-  return {hooks_, hooks_->forward.emplace_back(std::make_shared<ForwardHook>(std::move(hook)))};
-}
-
-ModuleHookHandle Module::on_backward(BackwardHook hook) {
-  check(static_cast<bool>(hook), "on_backward: the hook is empty");
-  if (!hooks_) hooks_ = std::make_shared<ModuleHooks>();
-  return {hooks_, hooks_->backward.emplace_back(std::make_shared<BackwardHook>(std::move(hook)))};
-}
-
 Tensor Module::forward(const Tensor&) {
   check(false, kind_of(*this),
         " has no `Tensor forward(const Tensor& x) override`; write it, or call the operator() that the class has");
