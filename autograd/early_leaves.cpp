@@ -7,8 +7,8 @@ namespace isonorm::autograd {
 EarlyLeaves::EarlyLeaves(std::span<const Tensor> outputs, const GradientListener& listener) : listener_(listener) {
   for (size_t i = 0; i < listener.leaves.size(); ++i) {
     const std::shared_ptr<Node>& n = listener.leaves[i].impl().node;
-    check(!n || n->is_leaf(), "backward: of the tensors that are listened to, number ", i, " of shape ",
-          listener.leaves[i].shape(), " is no leaf");
+    check(!n || n->is_leaf(), "backward: listener: leaves[", i, "] of shape ", listener.leaves[i].shape(),
+          " is not a leaf");
     if (n) places_.insert({n.get(), {n, i}});
   }
   Frontier graph;  // visits the youngest node first, so the last assignment is from the oldest consumer
@@ -44,7 +44,7 @@ std::optional<size_t> EarlyLeaves::number(const Node& leaf) {
   const auto at = places_.find(&leaf);
   if (at == places_.end()) return {};
   check(!std::exchange(at->second.passed, true), "backward: a leaf of shape ", leaf.outputs[0].shape,
-        " was given a gradient after all that it was known to be read by: a rule has come to it by Flow::follow");
+        " got a gradient after all its known readers had run: a rule reached it by Flow::follow");
   return at->second.number;
 }
 

@@ -74,8 +74,8 @@ class Frontier {
     } else {
       const Frontier* user = nullptr;
       if (!n.pass.compare_exchange_strong(user, this, std::memory_order_acquire)) {
-        check(user == this, "backward: another backward is passing the graph of '", n.name,
-              "'; one at a time can (threads may share leaves, no results of ops)");
+        check(user == this, "backward: another backward is running through the graph of '", n.name,
+              "'; run one at a time (threads may share leaves, but no results of ops)");
         return nullptr;
       }
     }

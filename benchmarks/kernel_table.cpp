@@ -22,7 +22,7 @@
 #include "core/system/parallel.h"
 #include "gpu/device.h"
 #include "nn/recurrent/recurrent.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 
 namespace isonorm::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include "autograd/ops/copy.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "streams/transformer.h"
 
 namespace isonorm::bench {

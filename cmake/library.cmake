@@ -13,7 +13,8 @@ set(units
     "reports training training/models training/options training/records training/run training/spec training/steps"
     "equivalence/judge equivalence/coordinates equivalence/lockstep equivalence/grid"
     "equivalence/convert equivalence/verify equivalence/reference"
-    "equivalence/explain equivalence/causes equivalence/compare equivalence/text")
+    "equivalence/explain equivalence/causes equivalence/compare equivalence/text"
+    "equivalence/services")
 set(sources)
 set(kernel_sources)
 foreach(unit IN LISTS units)

@@ -214,7 +214,7 @@ void Group::all_reduce(std::span<const std::vector<Tensor>> parts) {
   Device where = common_device(parts[0]);
   for (const std::vector<Tensor>& p : parts) {
     check(p.size() == parts[0].size() && count_of(p) == count && common_dtype(p, "all_reduce") == dtype,
-          "all_reduce: parts are not of the same tensors");
+          "all_reduce: the parts have different tensors");
     if (common_device(p) != where) where = kCpu;
   }
   if (size_ > 1) where = match(Call::reduce, static_cast<int64_t>(dtype), count, where, k);

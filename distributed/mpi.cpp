@@ -119,7 +119,7 @@ class Library {
     initialized(&there);  // true if the program itself has initialised MPI
     check_io((there ? query_thread(&given) : init_thread(nullptr, nullptr, kSerialized, &given)) == 0,
              there ? "MPI_Query_thread has failed" : "MPI_Init_thread has failed");
-    check_io(given >= kSerialized, "this MPI lets one thread alone call it");
+    check_io(given >= kSerialized, "this MPI library supports calls from one thread only");
   }
 
   void* symbol(const char* name) const {

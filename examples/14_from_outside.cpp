@@ -47,17 +47,16 @@ struct Bounded : nn::Module {
   Tensor forward(const Tensor& ids) override { return tanh(gpt(ids) * 0.2) * 5.0; }
 };
 streams::Layout layout_of(const Bounded& model) { return streams::Layout().with("gpt", streams::layout_of(model.gpt)); }
-struct BoundedRow {
-  using Module = Bounded;
-  static void fields(BoundedOptions& m, training::Fields& f) { f("vocab", m.vocab), f("context", m.context); }
-  static int64_t stream_rows(const BoundedOptions& m) { return 2 * m.vocab + m.context; }
-  static bool enters(std::string_view name, const BoundedOptions&) { return name == "gpt.token.weight"; }
+struct BoundedConfig final : training::ConfigOf<BoundedConfig, Bounded> {
+  void fields(training::Fields& f) override { f("vocab", options.vocab), f("context", options.context); }
+  int64_t stream_rows() const override { return 2 * options.vocab + options.context; }
+  bool enters(std::string_view name) const override { return name == "gpt.token.weight"; }
 };
-constexpr training::ModelRow kBounded = training::row_of<BoundedRow>({.name = "bounded",
-                                                                      .title = "Bounded",
-                                                                      .noun = "language model with bounded logits",
-                                                                      .input = training::Input::text,
-                                                                      .causal = true});
+constexpr training::ModelRow kBounded = training::row_of<BoundedConfig>({.name = "bounded",
+                                                                         .title = "Bounded",
+                                                                         .noun = "language model with bounded logits",
+                                                                         .input = training::Input::text,
+                                                                         .causal = true});
 
 // x / (1 + |x|), where |x| is the root mean square of the centred row: shrinks large rows and keeps small ones. Each
 // form of the stream computes this length in its own coordinates (2305.14858, section 3.2).

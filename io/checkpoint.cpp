@@ -95,7 +95,7 @@ template <class T> T number(const Metadata& values, std::string_view name, auto 
 
 void save_checkpoint(const std::string& path, const Checkpoint& c) {
   check(!c.weights.empty(), "checkpoint: there are no weights to save in ", path,
-        "; those of a module are what it gave to add()");
+        "; a module has only parameters and children that were given to add()");
   TensorMap tensors;
   add_all(tensors, c.weights, kWeights);
   add_all(tensors, c.optimizer, kOptimizer);
@@ -163,6 +163,12 @@ NewestCheckpoint load_newest_checkpoint(const std::string& path) {
   }
 }
 
+void CheckpointFile::save(const Checkpoint& checkpoint) {
+  if (is_whole_) keep_previous_checkpoint(path_);
+  save_checkpoint(path_, checkpoint);
+  is_whole_ = true;
+}
+
 std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path) {
   if (path.empty()) return {};
   if (!std::filesystem::exists(path)) {
@@ -170,7 +176,7 @@ std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path
     std::error_code none;  // an empty file is left if a process is killed while it tests whether it may write
     const auto bytes = std::filesystem::file_size(previous, none);
     check(none || bytes == 0, path, ": it is gone, but ", previous,
-          " is there; rename that to go on from it, or remove it to begin anew");
+          " is there; rename it to continue from it, or remove it to start over");
     return {};
   }
   return load_newest_checkpoint(path);

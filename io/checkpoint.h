@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/tensor_map.h"
 #include "io/safetensors.h"
@@ -54,6 +55,22 @@ NewestCheckpoint load_newest_checkpoint(const std::string& path);
 // The checkpoint to resume training from: load_newest_checkpoint(path). Empty if `path` is empty or there is no
 // file. Throws if the file is missing but a previous checkpoint exists, because a new training would overwrite it.
 std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path);
+
+// The file of a training that saves its checkpoint again and again. The file before the last stays as previous_checkpoint().
+class CheckpointFile {
+ public:
+  // newest: the checkpoint that the training continues from, if there is one.
+  CheckpointFile(std::string path, const std::optional<NewestCheckpoint>& newest)
+      : path_(std::move(path)), is_whole_(newest && newest->path == path_) {}
+
+  bool is_whole() const { return is_whole_; }  // undamaged: this process has read or written it
+  // Replaces the file. A damaged one is not kept. Throws as keep_previous_checkpoint() and save_checkpoint(); then the file stays.
+  void save(const Checkpoint& checkpoint);
+
+ private:
+  std::string path_;
+  bool is_whole_;
+};
 
 // True if the metadata of a safetensors file mark it as a checkpoint.
 bool is_checkpoint(const Metadata& metadata);

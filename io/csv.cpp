@@ -78,7 +78,7 @@ Cells cells_of(std::string_view line, char separator, int64_t number) {
       const size_t behind = end + 1;
       end = line.find(separator, behind);
       check(trimmed(line.substr(behind, end - behind), separator).empty(), "csv: line ", number, ", column ",
-            cells.size() + 1, ": text behind the closing quote");
+            cells.size() + 1, ": text after the closing quote");
     } else {
       end = line.find(separator);
       cell = trimmed(line.substr(0, end), separator);

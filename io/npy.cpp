@@ -42,7 +42,7 @@ class HeaderReader {
       break;
     }
     accept("");  // skips white space
-    check(at_ == text_.size(), "npy: the header goes on after its end, at byte ", at_);
+    check(at_ == text_.size(), "npy: the header has text after its end, at byte ", at_);
     check(descr_ && order_ && shape_, "npy: the header has no ",
           !descr_   ? "descr"
           : !order_ ? "fortran_order"
@@ -81,7 +81,7 @@ class HeaderReader {
       header_.shape.push_back(integer());
       const bool comma = accept(",");
       if (accept(")")) {
-        check(comma || header_.shape.rank > 1, "npy: the shape of one size has no comma, expected (3,)");
+        check(comma || header_.shape.rank > 1, "npy: a shape with one size has no comma, expected (3,)");
         return;
       }
       check(comma, "npy: expected , or ) at byte ", at_, " of the header");

@@ -150,7 +150,7 @@ class Machine {
     for (const Global& g : kGlobals)
       if (g.name == name) return push(&g);
     check(false, "pickle: byte ", at_, ": global ", Shown{name},
-          " is refused, as all but those of plain tensors are; nothing was run");
+          " is refused, only plain tensors are read; nothing was run");
   }
 
   // Moves the key-value pairs from `begin` to the top of the stack into the dict below them.
@@ -177,7 +177,7 @@ class Machine {
   void load_storage() {
     const Tuple said = pop<Tuple>("what names a storage");
     check_size(said, 5, "what names a storage");
-    check(as<Text>(item(said, 0), "what is stored") == "storage", "pickle: byte ", at_, ": it is no storage");
+    check(as<Text>(item(said, 0), "what is stored") == "storage", "pickle: byte ", at_, ": it is not a storage");
     const Global& type = *as<const Global*>(item(said, 1), "the type of a storage");
     check(type.calls == Calls::storage, "pickle: byte ", at_, ": ", type.name, " is no type of a storage");
     as<Text>(item(said, 2), "the key of a storage"), as<int64_t>(item(said, 4), "the size of a storage");

@@ -113,7 +113,7 @@ void save_safetensors(const std::string& path, const TensorMap& tensors, const M
 void save_safetensors(const std::string& path, std::vector<io::TensorEntry> entries, const Metadata& metadata,
                       const std::function<Tensor(const std::string&)>& tensor) {
   check(!entries.empty(), "safetensors: there is no tensor to save in ", path,
-        "; those of a module are what it gave to add()");
+        "; a module has only parameters and children that were given to add()");
   const std::vector<size_t> order = place(entries);
   const io::SafetensorsHeader header{std::move(entries), metadata};
   const std::string json = io::format_safetensors_header(header);

@@ -24,7 +24,7 @@ class Archive {
       const std::string name = m.name.substr(m.name.find('/') + 1);
       if (members_.empty()) root_ = m.name.substr(0, m.name.size() - name.size());
       check(m.name == root_ + name && root_.size() > 1, "the members ", Shown{root_}, " and ", Shown{m.name},
-            " are not of one folder, as torch.save writes");
+            " are not in one folder, as torch.save writes");
       check(!m.deflated, Shown{m.name}, " is deflated, expected it stored, as torch.save writes");
       check(members_.emplace(name, std::move(m)).second, "the member ", Shown{root_ + name}, " is there twice");
     }

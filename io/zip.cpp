@@ -143,12 +143,12 @@ void pass_headers(const Bytes& file, std::vector<ZipMember>& members, int64_t en
     const Scope scope(m.name);
     const int64_t place = m.begin;
     uint8_t head[kLocalSize];
-    check(place <= end - kLocalSize, "zip: the member lies at byte ", place, ", what comes next at byte ", end);
+    check(place <= end - kLocalSize, "zip: the member lies at byte ", place, ", the next structure at byte ", end);
     file.read(place, head, kLocalSize);
     check(little_endian(head, 4) == kLocalSign, "zip: there is no member at byte ", place);
     m.begin += kLocalSize + static_cast<int64_t>(little_endian(head + 26, 2) + little_endian(head + 28, 2));
     check(m.begin <= end && m.packed <= end - m.begin, "zip: ", m.packed, " bytes at byte ", m.begin,
-          " run into what comes next at byte ", end);
+          " overlap the next structure at byte ", end);
     end = place;
   }
 }

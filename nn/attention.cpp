@@ -81,54 +81,18 @@ Norm* MultiheadAttention::head_norm(const char* name) {
   return &add(name, Norm(options_.head_width, {.kind = kind, .eps = o.eps}, o));
 }
 
-// Normalises the queries and keys of packed rows [batch, time, (heads + 2 kv_heads) head_width].
-Tensor MultiheadAttention::normed(const Tensor& packed) const {
-  if (!q_norm_) return packed;
-  const int64_t heads = options_.heads, shared = options_.kv_heads;
-  const Tensor rows = reshape(packed, {packed.size(0), packed.size(1), heads + 2 * shared, options_.head_width});
-  const Tensor q = q_norm_->normalize(narrow(rows, 2, 0, heads)),
-               k = k_norm_->normalize(narrow(rows, 2, heads, shared));
-  return reshape(cat({q, k, narrow(rows, 2, heads + shared, shared)}, 2), packed.shape());
-}
-
-// Rotates the queries and keys of packed rows. first: the position of the first row.
-Tensor MultiheadAttention::turned(const Tensor& packed, int64_t first) const {
-  if (options_.rotary_base == 0) return packed;
-  const int64_t turning = options_.heads + options_.kv_heads;
-  const Tensor rows =
-      reshape(packed, {packed.size(0), packed.size(1), turning + options_.kv_heads, options_.head_width});
-  const RotaryOptions o{
-      .base = options_.rotary_base, .heads = turning, .first = first, .halves = options_.rotary_halves};
-  const int64_t width = options_.rotary_width, rest = options_.head_width - width;
-  if (rest == 0) return reshape(rotary(rows, o), packed.shape());
-  return reshape(cat({rotary(narrow(rows, -1, 0, width), o), narrow(rows, -1, width, rest)}, -1), packed.shape());
-}
-
-// Attention output [batch, 1, heads head_width] for one new token, using the KV cache. Query heads that share a key
-// head become the rows of one matrix.
-Tensor MultiheadAttention::of_next(const Tensor& packed, KeyValues& seen) const {
-  const int64_t batch = packed.size(0), heads = options_.heads, shared = options_.kv_heads, size = options_.head_width;
-  check(packed.size(1) == 1, "attention: ", packed.size(1), " rows behind ", seen.time(),
-        " that were seen, expected 1");
-  const Tensor parts = transpose(reshape(packed, {batch, 1, heads + 2 * shared, size}), 1, 2);
-  seen.append(narrow(parts, 1, heads, shared), narrow(parts, 1, heads + shared, shared));
-  const Tensor queries = reshape(narrow(parts, 1, 0, heads), {batch, shared, heads / shared, size});
-  const Tensor bias = options_.alibi
-                          ? reshape(alibi(heads, seen.time(), queries.options()), {1, shared, heads / shared, -1})
-                          : Tensor();
-  return reshape(scaled_dot_product_attention(queries, seen.keys, seen.values, {.mask = bias}),
-                 {batch, 1, heads * size});
-}
-
-Tensor MultiheadAttention::operator()(const Tensor& x, const Tensor& mask, KeyValues* seen) {
+Tensor MultiheadAttention::operator()(const Tensor& x, const Tensor& mask, KeyValues* cache) {
   const ModuleScope scope(*this);
-  check(!seen || (options_.causal && !mask.defined()),
-        "attention: rows that were seen go with causal attention without a mask");
-  const int64_t before = seen ? seen->time() : 0, shared = options_.kv_heads;
-  const Tensor qkv = turned(normed(qkv_(x)), before);
+  return with_hooks(x, [&](const Tensor& rows) { return attend(rows, mask, cache); });
+}
+
+Tensor MultiheadAttention::attend(const Tensor& x, const Tensor& mask, KeyValues* cache) {
+  check(!cache || (options_.causal && !mask.defined()), "attention: a KV cache needs causal attention without a mask");
+  const int64_t cached = cache ? cache->time() : 0, shared = options_.kv_heads;
+  const Tensor qkv = rotate_queries_and_keys(normalize_queries_and_keys(qkv_(x)), cached);
   Tensor heads;
-  if (before > 0) {
-    heads = of_next(qkv, *seen);
+  if (cached > 0) {
+    heads = attend_one_token(qkv, *cache);
   } else {
     Tensor bias = in_dtype(mask, qkv.dtype());
     if (options_.alibi) {
@@ -136,13 +100,51 @@ Tensor MultiheadAttention::operator()(const Tensor& x, const Tensor& mask, KeyVa
       bias = bias.defined() ? bias + slopes : slopes;
     }
     heads = packed_attention(qkv, options_.heads, {.causal = options_.causal, .mask = bias}, shared);
-    if (seen) {
+    if (cache) {
       const Tensor parts =
           transpose(reshape(qkv, {x.size(0), x.size(1), options_.heads + 2 * shared, options_.head_width}), 1, 2);
-      seen->append(narrow(parts, 1, options_.heads, shared), narrow(parts, 1, options_.heads + shared, shared));
+      cache->append(narrow(parts, 1, options_.heads, shared), narrow(parts, 1, options_.heads + shared, shared));
     }
   }
   return proj_(inner_norm_ ? (*inner_norm_)(heads) : heads);
+}
+
+// Normalizes the queries and keys of packed rows [batch, time, (heads + 2 kv_heads) head_width].
+Tensor MultiheadAttention::normalize_queries_and_keys(const Tensor& packed) const {
+  if (!q_norm_) return packed;
+  const int64_t heads = options_.heads, shared = options_.kv_heads;
+  const Tensor rows = reshape(packed, {packed.size(0), packed.size(1), heads + 2 * shared, options_.head_width});
+  const Tensor q = (*q_norm_)(narrow(rows, 2, 0, heads)), k = (*k_norm_)(narrow(rows, 2, heads, shared));
+  return reshape(cat({q, k, narrow(rows, 2, heads + shared, shared)}, 2), packed.shape());
+}
+
+// Rotates the queries and keys of packed rows by their positions, from first_position on.
+Tensor MultiheadAttention::rotate_queries_and_keys(const Tensor& packed, int64_t first_position) const {
+  if (options_.rotary_base == 0) return packed;
+  const int64_t turning = options_.heads + options_.kv_heads;
+  const Tensor rows =
+      reshape(packed, {packed.size(0), packed.size(1), turning + options_.kv_heads, options_.head_width});
+  const RotaryOptions o{
+      .base = options_.rotary_base, .heads = turning, .first = first_position, .halves = options_.rotary_halves};
+  const int64_t width = options_.rotary_width, rest = options_.head_width - width;
+  if (rest == 0) return reshape(rotary(rows, o), packed.shape());
+  return reshape(cat({rotary(narrow(rows, -1, 0, width), o), narrow(rows, -1, width, rest)}, -1), packed.shape());
+}
+
+// Attention output [batch, 1, heads head_width] for one new token, using the KV cache. Query heads that share a key
+// head become the rows of one matrix.
+Tensor MultiheadAttention::attend_one_token(const Tensor& packed, KeyValues& cache) const {
+  const int64_t batch = packed.size(0), heads = options_.heads, shared = options_.kv_heads, size = options_.head_width;
+  check(packed.size(1) == 1, "attention: ", packed.size(1), " new tokens after ", cache.time(),
+        " in the KV cache, expected 1");
+  const Tensor parts = transpose(reshape(packed, {batch, 1, heads + 2 * shared, size}), 1, 2);
+  cache.append(narrow(parts, 1, heads, shared), narrow(parts, 1, heads + shared, shared));
+  const Tensor queries = reshape(narrow(parts, 1, 0, heads), {batch, shared, heads / shared, size});
+  const Tensor bias = options_.alibi
+                          ? reshape(alibi(heads, cache.time(), queries.options()), {1, shared, heads / shared, -1})
+                          : Tensor();
+  return reshape(scaled_dot_product_attention(queries, cache.keys, cache.values, {.mask = bias}),
+                 {batch, 1, heads * size});
 }
 
 AttentionWeights MultiheadAttention::weights() const {
@@ -161,23 +163,27 @@ CrossAttention::CrossAttention(int64_t width, int64_t encoded_width, MultiheadAt
   if (options_.qkv_bias) kv_.mark_blind("bias", 0, options_.kv_heads * options_.head_width);
 }
 
-Tensor CrossAttention::operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* seen) {
+Tensor CrossAttention::operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* cache) {
   const ModuleScope scope(*this);
+  return with_hooks(x, [&](const Tensor& rows) { return attend(rows, encoded, mask, cache); });
+}
+
+Tensor CrossAttention::attend(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* cache) {
   const int64_t batch = x.size(0), heads = options_.heads, shared = options_.kv_heads, size = options_.head_width;
   const auto by_head = [&](const Tensor& rows, int64_t n) {  // [batch, n, time, size]
     return transpose(reshape(rows, {batch, rows.size(1), n, size}), 1, 2);
   };
-  KeyValues all;
-  KeyValues& of_source = seen ? *seen : all;
-  if (of_source.time() == 0) {
+  KeyValues uncached;
+  KeyValues& source = cache ? *cache : uncached;
+  if (source.time() == 0) {
     const Tensor kv = by_head(kv_(encoded), 2 * shared);
-    of_source.append(narrow(kv, 1, 0, shared), narrow(kv, 1, shared, shared));
+    source.append(narrow(kv, 1, 0, shared), narrow(kv, 1, shared, shared));
   }
   const Tensor q = by_head(q_(x), heads);
   const auto for_queries = [&](const Tensor& x) {
     return shared == heads ? x : repeat_interleave(x, heads / shared, 1);
   };
-  const Tensor y = scaled_dot_product_attention(q, for_queries(of_source.keys), for_queries(of_source.values),
+  const Tensor y = scaled_dot_product_attention(q, for_queries(source.keys), for_queries(source.values),
                                                 {.mask = in_dtype(mask, q.dtype())});
   return proj_(reshape(transpose(y, 1, 2), {batch, x.size(1), heads * size}));
 }

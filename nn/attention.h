@@ -51,10 +51,10 @@ class MultiheadAttention : public Module {
   using Module::operator();
   // mask: added to the scores, broadcasts to [batch, heads, time, time]. Undefined: all keys are visible.
   Tensor operator()(const Tensor& x, const Tensor& mask) { return (*this)(x, mask, nullptr); }
-  // Causal attention with the KV cache `seen`. x holds only the new tokens: any number if the cache is empty, else one.
+  // Causal attention with a KV cache. x holds only the new tokens: any number if the cache is empty, else one.
   // Their keys and values are appended. Equals attention over the whole sequence up to rounding. Throws if x has more
   // tokens, if mask is defined, or if the attention is not causal.
-  Tensor operator()(const Tensor& x, const Tensor& mask, KeyValues* seen);
+  Tensor operator()(const Tensor& x, const Tensor& mask, KeyValues* cache);
 
   AttentionWeights weights() const;
 
@@ -63,9 +63,10 @@ class MultiheadAttention : public Module {
 
  private:
   Norm* head_norm(const char* name);
-  Tensor normed(const Tensor& packed) const;
-  Tensor turned(const Tensor& packed, int64_t first) const;
-  Tensor of_next(const Tensor& packed, KeyValues& seen) const;
+  Tensor attend(const Tensor& x, const Tensor& mask, KeyValues* cache);
+  Tensor normalize_queries_and_keys(const Tensor& packed) const;
+  Tensor rotate_queries_and_keys(const Tensor& packed, int64_t first_position) const;
+  Tensor attend_one_token(const Tensor& packed, KeyValues& cache) const;
 
   int64_t width_;
   MultiheadAttentionOptions options_;
@@ -88,13 +89,15 @@ class CrossAttention : public Module {
  public:
   CrossAttention(int64_t width, int64_t encoded_width, MultiheadAttentionOptions options);
   CrossAttention rebuild() const { return CrossAttention(width_, encoded_width_, options_); }
-  // mask: as above, [batch, heads, time, source]. With the cache `seen`, keys and values are computed once, when it is
-  // empty, and kept.
-  Tensor operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* seen = nullptr);
+  // mask: as above, [batch, heads, time, source]. With a cache, keys and values are computed once, when it is empty, and
+  // kept.
+  Tensor operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* cache = nullptr);
 
   AttentionWeights weights() const;
 
  private:
+  Tensor attend(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* cache);
+
   int64_t width_, encoded_width_;
   MultiheadAttentionOptions options_;
   Linear &q_, &kv_;

@@ -5,9 +5,9 @@
 
 namespace isonorm::nn {
 
-// In training, zeroes each element with probability p and divides the others by 1 - p. Otherwise passes x on. After a
-// layer that writes to a residual stream it breaks the zero mean that the centred forms rely on: use the writer's
-// BranchOptions::dropout, or put it inside the branch (docs/normalization.md). Throws if p is not in [0, 1).
+// In training, zeroes each element with probability p and divides the others by 1 - p. Otherwise passes x on. For the
+// output of a residual branch use BranchOptions::dropout: output maps of the branch's weights then act after the mask
+// (docs/normalization.md). Throws if p is not in [0, 1).
 class Dropout : public Module {
  public:
   explicit Dropout(double p = 0.5);

@@ -62,7 +62,7 @@ Tensor EncoderDecoder::entered(Embedding& table, Embedding* positions, const Ten
         "encoder-decoder: ids have shape ", ids.shape(), ", expected [batch, 1 to ", options.context - first, "]");
   Tensor x = table(ids);
   if (positions) x = x + positions_from(*positions, first, ids.size(1));
-  return x.to(options.transformer.precision.stream_dtype(x.dtype()));
+  return x.to(options.transformer.precision.residual_dtype(x.dtype()));
 }
 
 Encoded EncoderDecoder::encode(const Tensor& source) {

@@ -29,8 +29,8 @@ struct Encoded {
 // Ids (i64) [batch, 2 time] with time <= context, sources first and then targets -> logits [batch, time, vocab] for the
 // id after each target id. Parameters: tables source (unless shared), target, source_position and target_position (if
 // positions are learned), blocks encoder and decoder, encoder_norm, norm, head (unless tied). Rotary embeddings rotate
-// queries and keys of self-attention only. Every arrangement works with both stacks, and their two streams have the
-// same form. If the first branch reads bare embeddings, it does so in both stacks.
+// queries and keys of self-attention only. Every arrangement works with both stacks. If the first branch reads the
+// embeddings without a norm, it does so in both stacks.
 class EncoderDecoder : public Module {
  public:
   explicit EncoderDecoder(const EncoderDecoderOptions& options);

@@ -27,34 +27,37 @@ std::vector<Linear*> FeedForward::linears() const {
   return gate_ ? std::vector<Linear*>{&fc1_, gate_, &fc2_} : std::vector<Linear*>{&fc1_, &fc2_};
 }
 
-Tensor FeedForward::hidden(const Tensor& x) const {
-  switch (options_.activation) {
-    case Activation::gelu:
-      return gelu(fc1_(x));
-    case Activation::gelu_tanh:
-      return gelu_tanh(fc1_(x));
-    case Activation::relu:
-      return relu(fc1_(x));
-    case Activation::silu:
-      return silu(fc1_(x));
-    case Activation::swiglu:
-      return silu((*gate_)(x)) * fc1_(x);
-    case Activation::quick_gelu: {
-      const Tensor h = fc1_(x);
-      return h * sigmoid(h * 1.702);
-    }
-  }
-  return {};
+Tensor FeedForward::forward(const Tensor& x) {
+  const Activation act = options_.activation;
+  const bool fused = (act == Activation::gelu || act == Activation::gelu_tanh) && !inner_norm_ && !fc1_.has_hooks() &&
+                     !fc2_.has_hooks();
+  if (!fused) return fc2_(hidden(x));
+  const auto [w2, b2] = fc2_.operands(x.dtype());
+  return fc2_.finish(mlp(x, fc1_.weight(x.dtype()), fc1_.bias(x.dtype()), w2, b2,
+                         act == Activation::gelu ? GeluForm::erf : GeluForm::tanh));
 }
 
-Tensor FeedForward::forward(const Tensor& x) {
-  if (inner_norm_) return fc2_((*inner_norm_)(hidden(x)));
-  if (options_.activation != Activation::gelu && options_.activation != Activation::gelu_tanh) return fc2_(hidden(x));
-  const GeluForm form = options_.activation == Activation::gelu ? GeluForm::erf : GeluForm::tanh;
-  const DType rows = x.dtype();
-  return fc2_.ending(rows, [&](const Tensor& w2, const Tensor& b2) {
-    return mlp(x, fc1_.weight(rows), fc1_.bias(rows), w2, b2, form);
-  });
+Tensor FeedForward::hidden(const Tensor& x) const {
+  const auto activated = [&]() -> Tensor {
+    switch (options_.activation) {
+      case Activation::gelu:
+        return gelu(fc1_(x));
+      case Activation::gelu_tanh:
+        return gelu_tanh(fc1_(x));
+      case Activation::relu:
+        return relu(fc1_(x));
+      case Activation::silu:
+        return silu(fc1_(x));
+      case Activation::swiglu:
+        return silu((*gate_)(x)) * fc1_(x);
+      case Activation::quick_gelu: {
+        const Tensor h = fc1_(x);
+        return h * sigmoid(h * 1.702);
+      }
+    }
+    return {};
+  };
+  return inner_norm_ ? (*inner_norm_)(activated()) : activated();
 }
 
 }  // namespace isonorm::nn

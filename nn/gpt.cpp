@@ -34,18 +34,15 @@ Tensor Gpt::features(const Tensor& ids, DecodingCache* cache) {
   check(ids.rank() == 2 && ids.size(1) <= options.context - first, "gpt: ids have shape ", ids.shape(),
         ", expected [batch, at most ", options.context - first, "]");
   Residual r{token_(ids), {}};
-  if (position_) r.stream = r.stream + positions_from(*position_, options.position_offset + first, ids.size(1));
-  r.stream = r.stream.to(options.transformer.precision.stream_dtype(r.stream.dtype()));
+  if (position_) r.sum = r.sum + positions_from(*position_, options.position_offset + first, ids.size(1));
+  r.sum = r.sum.to(options.transformer.precision.residual_dtype(r.sum.dtype()));
   blocks_(r, {.cache = cache});
   return norm_.rows(r);
 }
 
 Projection Gpt::head() const { return {head_.weight(), head_.bias()}; }
 
-Tensor Gpt::logits(const Tensor& rows) const {
-  const DType dtype = rows.dtype();
-  return linear(rows, head_.weight(dtype), head_.bias(dtype)).to(head_.weight.dtype());
-}
+Tensor Gpt::logits(const Tensor& rows) const { return head_(rows).to(head_.weight.dtype()); }
 
 Tensor Gpt::forward(const Tensor& ids) { return logits(features(ids)); }
 

@@ -22,7 +22,7 @@ class Gpt : public Module {
   explicit Gpt(const GptOptions& options);
 
   // The output of the final norm [batch, time, stored width], and the weight and bias that the head multiplies it with:
-  // for a loss that never forms the logits (linear_cross_entropy). With a KV cache, `ids` holds only the new ids: any
+  // for a loss that never computes the logits (linear_cross_entropy). With a KV cache, `ids` holds only the new ids: any
   // number if the cache is empty, else one. The result equals the features of all ids at once up to rounding.
   Tensor features(const Tensor& ids, DecodingCache* cache = nullptr);
   Projection head() const;
@@ -43,7 +43,7 @@ class Gpt : public Module {
 };
 
 // The GPT-3 sizes of 2305.14858: "small", "medium", "large", "xl", "2.7b", "6.7b", "13b", "175b". Attention's inner
-// width is not the stream's width in "xl" and "13b". Throws on another name.
+// width is not the hidden size in "xl" and "13b". Throws on another name.
 GptOptions gpt_preset(std::string_view name);
 
 // The LLaMA sizes of 2506.22049: "9m", "20m", "35m", "40m", "60m", "71m", "100m", "130m", "250m", "350m", "1b", "3b",

@@ -28,13 +28,26 @@ Module::Module(Module&& other) noexcept
       buffers_(std::move(other.buffers_)),
       children_(std::move(other.children_)),
       borrowed_(std::move(other.borrowed_)),
-      redo_(std::move(other.redo_)) {
+      redo_(std::move(other.redo_)),
+      hooks_(std::move(other.hooks_)) {
   for (const auto& c : children_) c->parent_ = this;
 }
 
 Tensor Module::operator()(const Tensor& x) {
   const ModuleScope scope(*this);
-  return forward(x);
+  return with_hooks(x, [this](const Tensor& input) { return forward(input); });
+}
+
+ModuleHookHandle Module::on_forward(ForwardHook hook) {
+  check(static_cast<bool>(hook), "on_forward: the hook is empty");
+  if (!hooks_) hooks_ = std::make_shared<ModuleHooks>();
+  return {hooks_, hooks_->forward.emplace_back(std::make_shared<ForwardHook>(std::move(hook)))};
+}
+
+ModuleHookHandle Module::on_backward(BackwardHook hook) {
+  check(static_cast<bool>(hook), "on_backward: the hook is empty");
+  if (!hooks_) hooks_ = std::make_shared<ModuleHooks>();
+  return {hooks_, hooks_->backward.emplace_back(std::make_shared<BackwardHook>(std::move(hook)))};
 }
 
 Tensor Module::forward(const Tensor&) {
@@ -115,7 +128,7 @@ void Module::tie_to(Module& instead, const Module& old, const Module& root) {
     const Parameter* now = instead.find_parameter(tied->second);
     check(now && fits(p.tensor, *now), "replace: '", path, "' is tied to '", tied->second, "' ", p.tensor.shape(),
           " of the old child, and the new one has no such parameter; assign a leaf of its own to it first");
-    check(!p.tensor.parametrisation(), "replace: '", path, "' is tied to '", tied->second,
+    check(p.tensor.parametrisations().empty(), "replace: '", path, "' is tied to '", tied->second,
           "' of the old child, and has a parametrisation");
     ties.emplace_back(const_cast<Parameter*>(&p.tensor), now);
   });
@@ -233,7 +246,7 @@ std::vector<NamedParameter> Module::collect(State which) const {
                    .tensor = p.tensor,
                    .blind_begin = p.blind_begin,
                    .blind_end = p.blind_end,
-                   .parametrisation = p.tensor.parametrisation(),
+                   .parametrisations = p.tensor.parametrisations(),
                    .is_part = p.tensor.holds_part()});
   });
   return out;
@@ -474,7 +487,7 @@ void copy_state(Module& copy, const Module& module) {
 void share_state(Module& twin, const Module& module) {
   check_whole(module, "shared");
   module.each_entry(module, Module::State::all, [&](const Module& holder, const Module::Registered& theirs) {
-    check(!theirs.tensor.parametrisation(), "shared: '", module.path_of(holder, theirs),
+    check(theirs.tensor.parametrisations().empty(), "shared: '", module.path_of(holder, theirs),
           "' has a parametrisation; share the module before");
   });
   take_after(twin, module);

@@ -17,6 +17,7 @@
 #include <concepts>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <typeinfo>
@@ -26,6 +27,7 @@
 #include "core/checked_vector.h"
 #include "core/random.h"
 #include "core/tensor_map.h"
+#include "nn/hooks.h"
 #include "nn/parameter.h"
 #include "nn/skip_init.h"
 
@@ -37,9 +39,9 @@ struct NamedParameter {
   // Rows of dimension 0 in which the loss does not depend on the parameter at all (the biases of attention keys), as
   // [begin, end).
   int64_t blind_begin = 0, blind_end = 0;
-  const Parametrisation* parametrisation = nullptr;  // null if the stored tensor is seen
-  bool is_part = false;                              // Parameter::hold_part
-  std::vector<std::string> aliases = {};             // further names of a tied tensor; load_state_dict() takes either
+  std::span<const std::shared_ptr<const Parametrisation>> parametrisations = {};  // empty: the stored tensor is seen
+  bool is_part = false;                                                           // Parameter::hold_part
+  std::vector<std::string> aliases = {};  // further names of a tied tensor; load_state_dict() takes either
 };
 
 // for (const auto& [name, tensor] : net.named_parameters()) ...
@@ -127,7 +129,17 @@ class Module {
   // The parameter with this path; null if there is none.
   Parameter* find_parameter(const std::string& path);
 
-  // A change to the whole module after its construction, for example putting a model on a residual stream: clone()
+  // Adds a hook (nn/hooks.h). Hooks run in the order in which they were added, forward hooks before backward hooks see
+  // the output. clone() does not copy hooks. A module with backward hooks must outlive the backward.
+  //
+  // Hooks see the calls operator()(x), and of the library's other operators those of norms (input: the sum that is
+  // normalized), attention, blocks (input and output: the residual stream) and recurrent layers' sequences. A fused op
+  // that computes with a layer's weight, such as linear_cross_entropy() with a head's, does not call the layer.
+  ModuleHookHandle on_forward(ForwardHook hook);
+  ModuleHookHandle on_backward(BackwardHook hook);
+  bool has_hooks() const { return hooks_ && !(hooks_->forward.empty() && hooks_->backward.empty()); }
+
+  // A change to the whole module after its construction, for example parametrisations of many of its layers: clone()
   // repeats it on a copy. It replaces the change before.
   void redo(std::function<void(Module& copy)> done) { redo_ = std::move(done); }
   const std::function<void(Module&)>& redone() const { return redo_; }
@@ -163,6 +175,11 @@ class Module {
  protected:
   // The computation that operator() runs: call operator().
   virtual Tensor forward(const Tensor& x);
+  // compute(x) with the hooks of this module, for an operator() with more arguments than x.
+  template <class F> Tensor with_hooks(const Tensor& x, F&& compute) const {
+    return has_hooks() ? hooks_->run(*this, x, compute) : compute(x);
+  }
+  const ModuleHooks* hooks() const { return hooks_.get(); }  // null if none was ever added
 
   // Registers a child or a parameter under a name without dots, not used before. The parameter's tensor becomes a leaf.
   // A child with a name of its own is given as std::move(child) or nn::clone(child).
@@ -244,6 +261,7 @@ class Module {
   std::vector<const Module*> borrowed_;
   const Module* parent_ = nullptr;
   std::function<void(Module&)> redo_;
+  std::shared_ptr<ModuleHooks> hooks_;
 };
 
 // Throws if a parameter is only a part of the model's (Parameter::hold_part), which `what` would take for the whole.
@@ -304,8 +322,7 @@ template <class M, class... Arguments> M clone(const M& module, Arguments&&... a
 //   nn::Sequential actor(nn::shared(trunk), nn::Linear(64, 4)), critic(nn::shared(trunk), nn::Linear(64, 1));
 // Both train the same tensors: they are tied (Parameter::operator=). In a module that has both, the tensors are listed,
 // saved and counted once, under the first name, and clone() and checkpoints keep that. train() and eval() set the mode
-// of a single module. Throws if `module` or a child has a parametrisation, is on a residual stream or is a rank's part:
-// share before that. Draws no initial values, as clone().
+// of a single module. Throws if `module` or a child has a parametrisation or is a rank's part: share before that. Draws no initial values, as clone().
 template <class M, class... Arguments> M shared(const M& module, Arguments&&... arguments) {
   const DrawsFrom back_afterwards(default_generator());
   const SkipInit skip;

@@ -46,7 +46,7 @@ Parameter& Parameter::operator=(const Parameter& other) {
 }
 
 void Parameter::assign(const Tensor& tensor, std::shared_ptr<Seen> seen) {
-  check(!parametrisation() && !holds_part(), "parameter: it has a parametrisation or holds a rank's part (",
+  check(parametrisations().empty() && !holds_part(), "parameter: it has a parametrisation or holds a rank's part (",
         defined() ? shape() : Dims(), "), so no tensor can be assigned to it; assign before parametrizing");
   const bool is_handle = !seen_;  // default-constructed, of no module
   const bool is_leaf = tensor.defined() && tensor.impl().node && tensor.impl().node->is_leaf();
@@ -61,10 +61,7 @@ void Parameter::store(const Tensor& value) const { replace_tensor(*this, detache
 
 Tensor Parameter::operator()() const {
   if (const Kept* k = kept()) return k->value;
-  const Parametrisation* p = parametrisation();
-  if (!p) return whole();
-  seen_->asked = true;
-  return (*p)(whole());
+  return mapped(whole(), end());
 }
 
 Tensor Parameter::operator()(DType rows) const {
@@ -75,10 +72,45 @@ Tensor Parameter::operator()(DType rows) const {
 
 void Parameter::hold_part(std::function<Tensor(const Tensor& part)> whole) const { seen_->whole = std::move(whole); }
 
+const Parametrisations& Parameter::parametrisations() const {
+  static const Parametrisations none;
+  return seen_ ? seen_->by : none;
+}
+
 void Parameter::parametrize(std::shared_ptr<const Parametrisation> parametrisation) {
+  Parametrisations all = parametrisations();
+  all.push_back(std::move(parametrisation));
+  set_parametrisations(std::move(all));
+}
+
+void Parameter::set_parametrisations(Parametrisations all) {
   keep(false);
   if (!seen_) seen_ = std::make_shared<Seen>();
-  seen_->by = std::move(parametrisation), seen_->asked = false;
+  seen_->by = std::move(all), seen_->asked = false;
+}
+
+Tensor Parameter::mapped(Tensor x, size_t end) const {
+  if (!seen_ || seen_->by.empty()) return x;
+  seen_->asked = true;
+  for (size_t i = 0; i < end; ++i) x = (*seen_->by[i])(x);
+  return x;
+}
+
+bool Parameter::maps_by_rows() const {
+  return end() > 0 && std::ranges::all_of(seen_->by, [](const auto& p) { return p->by_rows(); });
+}
+
+size_t Parameter::first_output_map() const {
+  size_t first = end();
+  while (first > 0 && seen_->by[first - 1]->is_output_map()) --first;
+  return first;
+}
+
+Tensor Parameter::before_output_maps() const { return mapped(whole(), first_output_map()); }
+
+Tensor Parameter::map_output(Tensor y) const {
+  for (size_t i = first_output_map(); i < end(); ++i) y = seen_->by[i]->map_output(y);
+  return y;
 }
 
 void Parameter::keep(bool on, bool packed) {
@@ -91,7 +123,7 @@ void Parameter::keep(bool on, bool packed) {
   const auto made_from = [&](const Tensor& t) {
     sources.push_back({t, t.impl().storage, t.impl().storage->version()});
   };
-  if (seen_->by) std::ranges::for_each(seen_->by->reads(), made_from);
+  for (const auto& p : seen_->by) std::ranges::for_each(p->reads(), made_from);
   if (defined()) made_from(*this);
   seen_->kept = std::make_unique<Kept>(value, packed, std::move(sources));
 }

@@ -1,6 +1,6 @@
-// Parameter: a tensor that a layer holds, and the value that the forward sees. By default they are the same. A
-// parametrisation puts a differentiable map between them: the stored tensor is trained, saved and loaded, and the layer
-// computes with its image (as in PyTorch's torch.nn.utils.parametrize).
+// Parameter: a tensor that a layer holds, and the value that the forward sees. By default they are the same.
+// Parametrisations are differentiable maps between them, applied one after the other: the stored tensor is trained,
+// saved and loaded, and the layer computes with its image (as in PyTorch's torch.nn.utils.parametrize).
 #pragma once
 
 #include <atomic>
@@ -25,17 +25,25 @@ bool fits(const Tensor& x, const Tensor& y);
 class Parametrisation {
  public:
   virtual ~Parametrisation() = default;
-  // Computes the value that the forward sees. `stored` is undefined if the layer stores nothing for this parameter.
-  virtual Tensor operator()(const Tensor& stored) const = 0;
-  // The tensors that it reads in addition to the stored one.
+  // Maps the stored tensor, or the result of the parametrisation before this one. `x` is undefined if the layer stores
+  // nothing for this parameter.
+  virtual Tensor operator()(const Tensor& x) const = 0;
+  // The tensors that it reads in addition to x.
   virtual std::vector<Tensor> reads() const { return {}; }
   // True if it maps each row of dimension 0 by itself. A layer that reads some rows of a table then maps only these
   // rows.
   virtual bool by_rows() const { return false; }
+  // True if it is a linear map M of a layer's output: weight [out, in] -> M weight, bias [out] -> M bias. A layer that
+  // changes its output, as by dropout, can then apply M after the change: map_output(y) is M y, for y [..., out].
+  virtual bool is_output_map() const { return false; }
+  virtual Tensor map_output(const Tensor& y) const { return y; }
 };
 
+// The parametrisations of a parameter in the order in which they are applied, as PyTorch's ParametrizationList.
+using Parametrisations = std::vector<std::shared_ptr<const Parametrisation>>;
+
 // An entry of a module's registry; members refer to it: Parameter& weight = add_parameter("weight", ...). As a Tensor
-// it is the stored one. A copy is a second handle of the same tensor and parametrisation. Copying is explicit, because
+// it is the stored one. A copy is a second handle of the same tensor and parametrisations. Copying is explicit, because
 // a member `Parameter w = add_parameter(..)` would not follow later assignments to the module's parameter.
 class Parameter : public Tensor {
  public:
@@ -43,8 +51,8 @@ class Parameter : public Tensor {
   explicit Parameter(const Tensor& stored);
   explicit Parameter(const Parameter& other) = default;
   // Weight tying: `tensor`, a leaf of the same shape, dtype and device, becomes the parameter. If it is a Parameter,
-  // its parametrisation is shared, too. If another tensor was assigned, the module throws, naming the parameter, at its
-  // next forward and whenever it lists its parameters. Throws if this parameter has a parametrisation or holds a part.
+  // its parametrisations are shared, too. If another tensor was assigned, the module throws, naming the parameter, at its
+  // next forward and whenever it lists its parameters. Throws if this parameter has parametrisations or holds a part.
   //   decoder.weight = encoder.weight;
   Parameter& operator=(const Tensor& tensor);
   Parameter& operator=(const Parameter& other);
@@ -55,34 +63,35 @@ class Parameter : public Tensor {
 
   const Tensor& stored() const { return *this; }
   using Tensor::operator();  // indices: weight(0, Slice())
-  // The tensor that the forward sees, with the shape that the parametrisation gives it. Undefined if there is neither a
+  // The tensor that the forward sees, with the shape that the parametrisations give it. Undefined if there is neither a
   // stored tensor nor a parametrisation.
   Tensor operator()() const;
   // The same for a product with rows of this dtype: without a graph, an f32 value is rounded to bf16 for bf16 rows.
   Tensor operator()(DType rows) const;
-  // f(value) for a function f that takes some rows of a table. If the parametrisation works by rows, only these rows
-  // are mapped.
-  template <class F> Tensor rows(F&& f) const {
-    const Parametrisation* p = parametrisation();
-    if (!p || !p->by_rows()) return f((*this)());
-    seen_->asked = true;
-    return (*p)(f(whole()));
-  }
+  // f(value) for a function f that takes some rows of a table. If all parametrisations work by rows, only these rows are
+  // mapped.
+  template <class F> Tensor rows(F&& f) const { return maps_by_rows() ? mapped(f(whole()), end()) : f((*this)()); }
+  // The value before the output maps that end the parametrisations, and these maps of a layer's output y [..., out].
+  Tensor before_output_maps() const;
+  Tensor map_output(Tensor y) const;
 
   // Stores `value`, of any shape, instead of the present tensor.
   void store(const Tensor& value) const;
 
   // Declares the stored tensor a rank's part of the parameter. whole(part), differentiable, gives the tensor that the
-  // parametrisation maps or that the forward sees.
+  // parametrisations map or that the forward sees.
   void hold_part(std::function<Tensor(const Tensor& part)> whole) const;
   bool holds_part() const { return seen_ && seen_->whole; }
   // The stored tensor, or whole(part) if it is a part.
   Tensor whole() const { return seen_ && seen_->whole ? seen_->whole(*this) : stored(); }
 
-  // Replaces the parametrisation; null: the forward sees the tensor itself.
+  // Adds a parametrisation, which maps the result of those before it.
   void parametrize(std::shared_ptr<const Parametrisation> parametrisation);
-  const Parametrisation* parametrisation() const { return seen_ ? seen_->by.get() : nullptr; }
-  // True if the value was asked for since parametrize(). A forward that does not ask computes with the stored tensor.
+  // Replaces all parametrisations. {}: the forward sees the stored tensor itself.
+  void set_parametrisations(Parametrisations all);
+  const Parametrisations& parametrisations() const;
+  // True if the value was asked for since the parametrisations changed. A forward that does not ask computes with the
+  // stored tensor.
   bool asked() const { return seen_ && seen_->asked; }
 
   // Keeps the present value for forward passes without a graph, until a tensor that it was computed from is written to
@@ -116,12 +125,16 @@ class Parameter : public Tensor {
     Tensor rounded_;
   };
   struct Seen {
-    std::shared_ptr<const Parametrisation> by;
+    Parametrisations by;
     std::function<Tensor(const Tensor&)> whole;
     std::unique_ptr<Kept> kept;
     std::atomic<bool> asked = false;  // threads may write it at the same time, too
   };
-  Kept* kept() const;  // null if nothing is kept, or if it is out of date
+  size_t end() const { return parametrisations().size(); }
+  bool maps_by_rows() const;  // false if there is no parametrisation
+  size_t first_output_map() const;
+  Tensor mapped(Tensor x, size_t end) const;  // by the parametrisations before number `end`
+  Kept* kept() const;                         // null if nothing is kept, or if it is out of date
   void assign(const Tensor& tensor, std::shared_ptr<Seen> seen);
 
   std::shared_ptr<Seen> seen_;

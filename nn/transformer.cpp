@@ -32,7 +32,7 @@ TransformerOptions TransformerOptions::complete() const {
   check(o.depth > 0 || !o.connection.bare_entry, "transformer: depth 0 with connections ", o.connection.name,
         ", whose blocks alone have the norms");
   check(o.norm == NormKind::layer || o.norm == NormKind::rms || o.norm == NormKind::none, "transformer: its norms are ",
-        name_of(o.norm), ", expected layer_norm, rms_norm or none; other forms: streams::parametrize");
+        name_of(o.norm), ", expected layer_norm, rms_norm or none");
   check(!o.scaled_gains || o.affine, "transformer: gains are to begin at 1/sqrt(l), and the norms have none");
   check(!rotates(o.positions) || (o.rotary_width() > 0 && o.rotary_width() % 2 == 0),
         "transformer: rotary positions turn pairs of entries, head_width ", o.head_width, " has ", o.rotary_width(),
@@ -43,9 +43,9 @@ TransformerOptions TransformerOptions::complete() const {
   check(!o.parallel || o.connection == kPreLn, "transformer: parallel branches with connections ", o.connection.name,
         ", expected pre_ln");
   check(!o.shared_norm || o.parallel, "transformer: a norm is shared by branches that are not parallel");
-  check(o.precision.stream == Precision::full || o.precision.products == Precision::bf16,
-        "transformer: the stream's precision is ", name_of(o.precision.stream), ", that of products ",
-        name_of(o.precision.products), "; only with bf16 products the stream is bf16");
+  check(o.precision.residual == Precision::full || o.precision.products == Precision::bf16,
+        "transformer: the precision of the residual stream is ", name_of(o.precision.residual),
+        ", the precision of products ", name_of(o.precision.products), "; a bf16 residual stream needs bf16 products");
   return o;
 }
 
@@ -130,6 +130,16 @@ BlockWeights TransformerBlock::weights() const {
 
 void TransformerBlock::operator()(Residual& r, const Attended& attended, BlockCache* cache) {
   const ModuleScope scope(*this);
+  if (!has_hooks()) return add_branches(r, attended, cache);
+  const Tensor before = r.settle();
+  r.sum = with_hooks(before, [&](const Tensor& x) {
+    r.sum = x;
+    add_branches(r, attended, cache);
+    return r.settle();
+  });
+}
+
+void TransformerBlock::add_branches(Residual& r, const Attended& attended, BlockCache* cache) {
   const Tensor rows = norm1_.rows(r), same = !options_.parallel ? Tensor() : &norm2_ == &norm1_ ? rows : norm2_.rows(r);
   norm1_.join(r, attn_(rows, attended.mask, cache ? &cache->own : nullptr));
   if (cross_)
@@ -164,7 +174,7 @@ namespace {
 void recomputed(TransformerBlock& block, Residual& r, const Attended& attended) {
   const auto has =
       std::make_shared<std::vector<bool>>();  // for each part of the residual after the block: is it defined
-  const auto parts = [](Residual& x) { return std::array<Tensor*, 3>{&x.stream, &x.pending, &x.dual}; };
+  const auto parts = [](Residual& x) { return std::array<Tensor*, 3>{&x.sum, &x.pending, &x.dual}; };
   const std::vector<Tensor> out = checkpoint(
       [&block, attended, has, parts, evaluates = EvaluationMode::is_on()](const std::vector<Tensor>& in) {
         const EvaluationMode mode(evaluates);
@@ -179,7 +189,7 @@ void recomputed(TransformerBlock& block, Residual& r, const Attended& attended) 
           if (has->push_back(part->defined()); part->defined()) out.push_back(*part);
         return out;
       },
-      {r.stream, r.pending, r.dual, attended.encoded});
+      {r.sum, r.pending, r.dual, attended.encoded});
   size_t i = 0, next = 0;
   for (Tensor* part : parts(r)) *part = (*has)[i++] ? out[next++] : Tensor();
 }
@@ -188,7 +198,7 @@ void recomputed(TransformerBlock& block, Residual& r, const Attended& attended) 
 
 void TransformerStack::operator()(Residual& r, const Attended& attended) {
   const ModuleScope scope(*this);
-  const auto mapped = [&](const Norm::Rows& map) {
+  const auto mapped = [&](const Connection::Rows& map) {
     if (map) r.each([&](Tensor& x) { x = map(x); });
   };
   mapped(own_);

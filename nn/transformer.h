@@ -8,7 +8,7 @@
 
 namespace isonorm::nn {
 
-// How a model knows positions: a learned table added to the stream; rotary embeddings of pairs of neighbouring entries,
+// How a model knows positions: a learned table added to the embeddings; rotary embeddings of pairs of neighbouring entries,
 // or of entries half a head apart (rotary_halves); not at all; or scores that fall with the distance (ALiBi).
 enum class Positions { learned, rotary, none, rotary_halves, alibi };
 inline constexpr const char* kPositionsNames[] = {"learned", "rotary", "none", "rotary_halves", "alibi"};
@@ -21,7 +21,7 @@ constexpr bool rotates(Positions p) { return p == Positions::rotary || p == Posi
 //   by_layer  matrices uniform in +-1/sqrt(in), tables standard normal
 //   normal    normal with mean 0; standard deviation 0.02 for matrices, sqrt(2/5) for tables (as in LLaMA models of
 //             2506.22049; a table that is not small compared with the branches: Takase et al., 2312.16903)
-//   scaled    like normal, but 0.02 / sqrt(2 depth) for matrices that write to the stream (GPT-2; scale_pre in
+//   scaled    like normal, but 0.02 / sqrt(2 depth) for the output matrices of branches (GPT-2; scale_pre in
 //             2506.22049)
 //
 // If the head is tied, tables have standard deviation 0.02 in all three, as in GPT-2 (Radford et al. 2019;
@@ -46,23 +46,24 @@ struct TransformerOptions {
   bool parallel = false;              // x + attention(norm1(x)) + mlp(norm2(x)) (GPT-NeoX); requires pre_ln
   bool shared_norm = false;           // parallel branches both read norm1 (GPT-J, Phi, Falcon)
   bool causal = false;
-  bool affine = false;        // learned gain and bias in the norms
-  bool norm_bias = true;      // false: affine norms have only a gain
-  bool folded = false;        // gains that readers' weights can absorb are absorbed, as conversion does
+  bool affine = false;    // learned gain and bias in the norms
+  bool norm_bias = true;  // false: affine norms have only a gain
+  bool folded = false;  // norms have no gain if it is folded into the linear layers that read them (conversion does so)
   bool scaled_gains = false;  // gains of norm1, cross_norm, norm2 of block l = 1, 2, ... begin at 1/sqrt(l), not at 1
   bool bias = true;           // biases of the linear maps
   bool qkv_bias = false;      // biases for queries, keys and values even if bias is false (Qwen2)
-  NormKind norm = NormKind::layer;  // or rms, or none: branches and head read the bare stream
+  NormKind norm = NormKind::layer;  // or rms, or none: branches and head read the residual stream itself
   double eps = 1e-5;                // of every norm
-  bool final_norm = true;           // false: the head reads the bare stream. No effect in post_ln, deepnorm and
-                                    // deeppost_gpas, whose last sub-layer ends with a norm
+  bool final_norm = true;           // false: the head reads the residual stream itself. No effect in post_ln, deepnorm
+                                    // and deeppost_gpas, whose last sub-layer ends with a norm
   BranchOptions branch = {};  // dropout, stochastic depth (its probability grows linearly over the blocks), layer scale
   Arrangement connection = kPreLn;
   MixedPrecision precision = {};  // with f32 parameters: what is computed and stored in bf16
   Initialisation initialisation = Initialisation::by_layer;
 
   // The options with every derived size filled in. Throws if sizes are not possible (for example, if heads does not
-  // divide width) or if options contradict each other (for example, a bf16 stream with products in full precision).
+  // divide width) or if options contradict each other (for example, a bf16 residual stream with products in full
+  // precision).
   TransformerOptions complete() const;
   ConnectionOptions block_norm() const {
     return {.eps = eps, .affine = affine, .bias = norm_bias, .kind = norm, .precision = precision, .folded = folded};
@@ -116,6 +117,7 @@ class TransformerBlock : public Module {
  private:
   TransformerBlock(const TransformerOptions& options, const BlockPlace& place, BlockConnections connections);
   BlockWeights weights() const;
+  void add_branches(Residual& r, const Attended& attended, BlockCache* cache);
 
   const TransformerOptions options_;
   const BlockPlace place_;
@@ -138,9 +140,9 @@ class TransformerStack : public ModuleList<TransformerBlock> {
   // Activation checkpointing: keeps only the input of each block and computes the block again in the backward pass
   // (autograd/checkpoint.h).
   void recompute(bool on) { recompute_ = on; }
-  // For sequence parallelism: the blocks run on own(x), a rank's share of the stream's rows x, and `whole` maps their
-  // result back.
-  void share_rows(Norm::Rows own, Norm::Rows whole) { own_ = std::move(own), whole_ = std::move(whole); }
+  // For sequence parallelism: the blocks run on own(x), a rank's share of the rows x, and `whole` maps their result
+  // back.
+  void share_rows(Connection::Rows own, Connection::Rows whole) { own_ = std::move(own), whole_ = std::move(whole); }
 
  protected:
   Tensor forward(const Tensor& x) override;
@@ -150,7 +152,7 @@ class TransformerStack : public ModuleList<TransformerBlock> {
   const Stack stack_;
   const int64_t other_depth_;
   bool recompute_ = false;
-  Norm::Rows own_, whole_;
+  Connection::Rows own_, whole_;
 };
 
 // Calls TransformerStack::recompute() of all stacks in the model.

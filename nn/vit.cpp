@@ -52,7 +52,7 @@ Tensor Vit::forward(const Tensor& images) {
     tokens = cat({row, tokens}, 1);
   }
   if (position_.defined() && all) tokens = tokens + position_();
-  Residual r{tokens.to(precision.stream_dtype(tokens.dtype())), {}};
+  Residual r{tokens.to(precision.residual_dtype(tokens.dtype())), {}};
   blocks_(r);
   r.each([&](Tensor& x) { x = options.mean_pool ? mean(x, {1}) : select(x, 1, 0); });
   return head_(norm_.rows(r)).to(head_.weight.dtype());

@@ -31,30 +31,23 @@ Tensor second_moment(const std::array<Tensor, 3>& state, const Tensor& squares, 
 
 }  // namespace
 
-Adafactor::Adafactor(const std::vector<Tensor>& parameters, AdafactorOptions options)
-    : Adafactor(std::vector<ParameterGroup<AdafactorOptions>>{{parameters, options}}) {}
-
-Adafactor::Adafactor(const std::vector<ParameterGroup<AdafactorOptions>>& groups)
-    : ElementwiseOptimizer("adafactor", count(groups)) {
-  for (const auto& [parameters, o] : groups) {
-    check_option(o.beta2_decay <= 0 && std::isfinite(o.beta2_decay), "beta2_decay", o.beta2_decay,
-                 "a finite number up to 0");
-    if (o.eps1) check_not_negative("eps1", *o.eps1);
-    check_not_negative("eps2", o.eps2);
-    check_option(o.d >= 1, "d", o.d, "a number from 1");
-    check_not_negative("weight_decay", o.weight_decay);
-    add_group(parameters, o.lr, [](const Tensor& p) -> std::vector<StateSpec> {
-      if (p.rank() < 2) return {{"variance", p.shape()}};
-      Dims row = p.shape(), column = p.shape();
-      row[p.rank() - 1] = column[p.rank() - 2] = 1;
-      return {{"row_var", row}, {"col_var", column}};
-    });
-    options_.push_back(o);
-  }
+Adafactor::Group Adafactor::group_of(const AdafactorOptions& o) {
+  return {.conditions = {{o.beta2_decay <= 0 && std::isfinite(o.beta2_decay), "beta2_decay", o.beta2_decay,
+                          "a finite number up to 0"},
+                         not_negative("eps1", o.eps1.value_or(0)),
+                         not_negative("eps2", o.eps2),
+                         {o.d >= 1, "d", o.d, "a number from 1"},
+                         not_negative("weight_decay", o.weight_decay)},
+          .specs_of = [](const Tensor& p) -> std::vector<StateSpec> {
+            if (p.rank() < 2) return {{"variance", p.shape()}};
+            Dims row = p.shape(), column = p.shape();
+            row[p.rank() - 1] = column[p.rank() - 2] = 1;
+            return {{"row_var", row}, {"col_var", column}};
+          }};
 }
 
-Adafactor::Step Adafactor::step_of(int group, int64_t) const {
-  return {.rule = rules::Along{}, .keep = 1 - lr(group) * options_[group].weight_decay};
+Adafactor::Step Adafactor::step_with(const AdafactorOptions& o, double lr, int64_t) {
+  return {.rule = rules::Along{}, .keep = 1 - lr * o.weight_decay};
 }
 
 void Adafactor::prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped) {

@@ -24,18 +24,17 @@ struct AdafactorOptions {
 // Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost", ICML 2018, algorithms 4 and 5
 // with relative step sizes, in the form of torch.optim.Adafactor (eps1 enters at the end). Parameters of f32, f64 or
 // bf16; state "row_var" and "col_var", or "variance". Throws on options out of range.
-class Adafactor : public ElementwiseOptimizer {
+class Adafactor : public ElementwiseGroups<Adafactor, AdafactorOptions> {
  public:
-  explicit Adafactor(const std::vector<Tensor>& parameters, AdafactorOptions options = {});
-  explicit Adafactor(const std::vector<ParameterGroup<AdafactorOptions>>& groups);
+  using ElementwiseGroups::ElementwiseGroups;
+  static constexpr const char* kName = "adafactor";
+  static Group group_of(const AdafactorOptions& options);
+  static Step step_with(const AdafactorOptions& options, double lr, int64_t t);
   bool replays() const override { return false; }   // the decay and the rate enter other kernels, too
   bool by_entry() const override { return false; }  // means are over rows and columns
 
  private:
-  Step step_of(int group, int64_t t) const override;
-  Tunable tunable(int group) override { return {&options_[group].weight_decay}; }
   void prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped) override;
-  std::vector<AdafactorOptions> options_;
 };
 
 }  // namespace isonorm::optim

@@ -17,15 +17,12 @@ struct AdagradOptions {
 // parameter's own steps from 1. Duchi, Hazan and Singer, "Adaptive Subgradient Methods for Online Learning and
 // Stochastic Optimization", JMLR 2011; the semantics of torch.optim.Adagrad. Parameters of f32, f64 or bf16; state
 // "sum". Throws on options out of range.
-class Adagrad : public ElementwiseOptimizer {
+class Adagrad : public ElementwiseGroups<Adagrad, AdagradOptions> {
  public:
-  explicit Adagrad(const std::vector<Tensor>& parameters, AdagradOptions options = {});
-  explicit Adagrad(const std::vector<ParameterGroup<AdagradOptions>>& groups);
-
- private:
-  Step step_of(int group, int64_t t) const override;
-  Tunable tunable(int group) override { return {&options_[group].weight_decay}; }
-  std::vector<AdagradOptions> options_;
+  using ElementwiseGroups::ElementwiseGroups;
+  static constexpr const char* kName = "adagrad";
+  static Group group_of(const AdagradOptions& options);
+  static Step step_with(const AdagradOptions& options, double lr, int64_t t);
 };
 
 }  // namespace isonorm::optim

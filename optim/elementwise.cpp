@@ -13,6 +13,14 @@ ElementwiseOptimizer::ElementwiseOptimizer(ElementwiseOptimizer&&) noexcept = de
 ElementwiseOptimizer& ElementwiseOptimizer::operator=(ElementwiseOptimizer&&) noexcept = default;
 ElementwiseOptimizer::~ElementwiseOptimizer() = default;
 
+void ElementwiseOptimizer::add_group(const std::vector<Tensor>& parameters, double lr, const Group& group) {
+  for (const Condition& c : group.conditions) check_option(c);
+  if (group.specs_of)
+    Optimizer::add_group(parameters, lr, group.specs_of);
+  else
+    Optimizer::add_group(parameters, lr, group.state, group.initial);
+}
+
 void ElementwiseOptimizer::prepare(std::vector<kernels::Update>&, const std::vector<const Entry*>&) {}
 
 void ElementwiseOptimizer::run(std::vector<kernels::Update>& updates) const { kernels::update.on(device(), updates); }

@@ -47,30 +47,34 @@ Muon::Muon(const std::vector<Tensor>& matrices, MuonOptions options)
 
 Muon::Muon(const std::vector<ParameterGroup<MuonOptions>>& matrices,
            const std::vector<ParameterGroup<AdamWOptions>>& rest)
-    : AdamBase("muon", count(matrices) + count(rest), true) {
+    : ElementwiseOptimizer("muon", count(matrices) + count(rest)) {
   for (const auto& [parameters, o] : matrices) {
-    check_fraction("momentum", o.momentum);
-    check_not_negative("weight_decay", o.weight_decay);
-    check_option(o.ns_steps >= 1 && o.ns_steps < 100, "ns_steps", o.ns_steps, "a number from 1 to 99");
-    check_option(o.eps > 0 && std::isfinite(o.eps), "eps", o.eps, "a finite number above 0");
     for (size_t i = 0; i < parameters.size(); ++i)
       check(!parameters[i].defined() || parameters[i].rank() == 2, "muon: parameter ", i, " has shape ",
             parameters[i].defined() ? parameters[i].shape() : Dims(),
             ", expected a matrix; give it to the AdamW groups");
-    Optimizer::add_group(parameters, o.lr, {"momentum_buffer"});
+    add_group(parameters, o.lr,
+              {.conditions = {fraction("momentum", o.momentum),
+                              not_negative("weight_decay", o.weight_decay),
+                              {o.ns_steps >= 1 && o.ns_steps < 100, "ns_steps", static_cast<double>(o.ns_steps),
+                               "a number from 1 to 99"},
+                              {o.eps > 0 && std::isfinite(o.eps), "eps", o.eps, "a finite number above 0"}},
+               .state = {"momentum_buffer"}});
     options_.push_back(o);
   }
-  for (const auto& [parameters, o] : rest) add_group(parameters, {o.lr, o.beta1, o.beta2, o.eps, o.weight_decay});
+  for (const auto& [parameters, o] : rest) add_group(parameters, o.lr, AdamW::group_of(o)), rest_.push_back(o);
 }
 
 Muon::Step Muon::step_of(int group, int64_t t) const {
-  if (group >= static_cast<int>(options_.size())) return AdamBase::step_of(group, t);
+  const int matrices = static_cast<int>(options_.size());
+  if (group >= matrices) return AdamW::step_with(rest_[group - matrices], lr(group), t);
   const MuonOptions& o = options_[group];
   return {.rule = rules::Average{.rest = 1 - o.momentum}, .keep = 1 - lr(group) * o.weight_decay};
 }
 
 Muon::Tunable Muon::tunable(int group) {
-  if (group >= static_cast<int>(options_.size())) return AdamBase::tunable(group);
+  const int matrices = static_cast<int>(options_.size());
+  if (group >= matrices) return {&rest_[group - matrices].weight_decay};
   return {&options_[group].weight_decay, &options_[group].momentum};
 }
 

@@ -1,7 +1,7 @@
 // Muon: momentum, orthogonalised, for the matrices inside a network; AdamW for everything else.
 #pragma once
 
-#include "optim/adamw.h"
+#include "optim/adam.h"
 
 namespace isonorm::optim {
 
@@ -37,7 +37,7 @@ Tensor newton_schulz(const Tensor& x, const MuonOptions& options);
 //   optim::Muon opt({{hidden, {.lr = 0.02}}}, {{rest, {.lr = 1e-3}}});
 // Parameters of f32, f64 or bf16, matrices first in the order of the state; state "momentum_buffer" for matrices, as
 // AdamW for the rest. Throws on options out of range and on a matrix that is not of rank 2.
-class Muon : public AdamBase {
+class Muon : public ElementwiseOptimizer {
  public:
   explicit Muon(const std::vector<Tensor>& matrices, MuonOptions options = {});
   explicit Muon(const std::vector<ParameterGroup<MuonOptions>>& matrices,
@@ -49,7 +49,8 @@ class Muon : public AdamBase {
   Step step_of(int group, int64_t t) const override;
   Tunable tunable(int group) override;
   void prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped) override;
-  std::vector<MuonOptions> options_;
+  std::vector<MuonOptions> options_;  // of the first groups, which hold matrices
+  std::vector<AdamWOptions> rest_;    // of the other groups
 };
 
 }  // namespace isonorm::optim

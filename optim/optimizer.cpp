@@ -13,19 +13,20 @@ namespace isonorm::optim {
 
 Optimizer::Optimizer(const char* name, size_t parameters) : name_(name) {
   check(parameters > 0, name,
-        ": it is made of no parameters, nothing would train; those of a module are what it gave to add()");
+        ": it is made of no parameters, nothing would train; a module has only parameters and children that were given "
+        "to add()");
 }
 
-void Optimizer::check_option(bool ok, const char* what, double value, const char* expected) const {
-  check(ok, name_, ": ", what, " is ", value, ", expected ", expected);
+void Optimizer::check_option(const Condition& c) const {
+  check(c.holds, name_, ": ", c.what, " is ", c.value, ", expected ", c.expected);
 }
 
-void Optimizer::check_fraction(const char* what, double value) const {
-  check_option(value >= 0 && value < 1, what, value, "a number in [0, 1)");
+Optimizer::Condition Optimizer::fraction(const char* what, double value) {
+  return {value >= 0 && value < 1, what, value, "a number in [0, 1)"};
 }
 
-void Optimizer::check_not_negative(const char* what, double value) const {
-  check_option(value >= 0 && std::isfinite(value), what, value, "a finite number from 0");
+Optimizer::Condition Optimizer::not_negative(const char* what, double value) {
+  return {value >= 0 && std::isfinite(value), what, value, "a finite number from 0"};
 }
 
 void Optimizer::check_factor(const Tensor& factor) const {
@@ -56,7 +57,7 @@ void Optimizer::add_group(const std::vector<Tensor>& parameters, double lr, cons
 
 void Optimizer::add_group(const std::vector<Tensor>& parameters, double lr,
                           const std::function<std::vector<StateSpec>(const Tensor&)>& specs_of) {
-  check_not_negative("lr", lr);
+  check_option(not_negative("lr", lr));
   lr_.push_back(lr);
   factors_.push_back(lr == lr_.front() ? 1 : lr / lr_.front());
   std::set<const TensorImpl*> seen;
@@ -88,12 +89,12 @@ int Optimizer::checked_group(int group) const {
 
 void Optimizer::set_lr(int group, double lr) {
   double& rate = lr_[checked_group(group)];
-  check_not_negative("lr", lr);
+  check_option(not_negative("lr", lr));
   rate = lr;
 }
 
 void Optimizer::set_lr(double lr) {
-  check_not_negative("lr", lr);
+  check_option(not_negative("lr", lr));
   for (int g = 0; g < groups(); ++g)
     check(std::isfinite(lr * factors_[g]), name_, ": lr is ", lr, " for group 0 and ", factors_[g],
           " times as much for group ", g, "; set_lr(group, lr) sets each");
@@ -103,7 +104,7 @@ void Optimizer::set_lr(double lr) {
 void Optimizer::set_weight_decay(int group, double weight_decay) {
   double* const option = tunable(checked_group(group)).weight_decay;
   check(option != nullptr, name_, ": there is no weight decay to set");
-  check_not_negative("weight_decay", weight_decay);
+  check_option(not_negative("weight_decay", weight_decay));
   *option = weight_decay;
 }
 
@@ -111,7 +112,7 @@ void Optimizer::set_momentum(int group, double momentum) {
   double* const option = tunable(checked_group(group)).momentum;
   check(option != nullptr, name_, ": there is no momentum to set");
   check(*option > 0, name_, ": group ", group, " was made without momentum and has no buffer for it");
-  check_option(momentum > 0 && momentum < 1, "momentum", momentum, "a number in (0, 1)");
+  check_option({momentum > 0 && momentum < 1, "momentum", momentum, "a number in (0, 1)"});
   *option = momentum;
 }
 
@@ -215,10 +216,10 @@ void Optimizer::load_state_dict(const TensorMap& state) {
   for (int g = 0; g < groups(); ++g) {
     const std::string name = text("group.", g, ".lr"), factor = name + "_factor";
     lr.push_back(number(name));
-    check_not_negative(name.c_str(), lr.back());
+    check_option(not_negative(name.c_str(), lr.back()));
     if (g == 0 || !state.find(factor)) continue;
     factors[g] = number(factor);  // infinite if the first group was constructed with rate 0
-    check_option(factors[g] >= 0, factor.c_str(), factors[g], "a number from 0");
+    check_option({factors[g] >= 0, factor.c_str(), factors[g], "a number from 0"});
   }
   for (const auto& [name, t] : state)
     check(known.contains(name), name_, ": the state '", name, "' is unknown to these ", entries_.size(), " parameters");

@@ -124,14 +124,19 @@ class Optimizer {
   // Adds a group whose parameters keep state tensors of their own shape with these names.
   void add_group(const std::vector<Tensor>& parameters, double lr, const std::vector<const char*>& state_names = {},
                  double initial = 0);
-  // Throws "name: what is value, expected ..." if not ok.
-  void check_option(bool ok, const char* what, double value, const char* expected) const;
+  // A condition on an option. check_option() throws "name: what is value, expected ..." if it does not hold.
+  struct Condition {
+    bool holds;
+    const char* what;
+    double value;
+    const char* expected;
+  };
+  static Condition fraction(const char* what, double value);      // in [0, 1)
+  static Condition not_negative(const char* what, double value);  // finite, from 0
+  void check_option(const Condition& condition) const;
 
   // Throws if it is not one f64 on the parameters' device.
   void check_factor(const Tensor& factor) const;
-  // Check that options are in [0, 1), or finite and not negative.
-  void check_fraction(const char* what, double value) const;
-  void check_not_negative(const char* what, double value) const;
 
   // Returns true if the parameter has a gradient. Then it creates the state if there is none, counts the step and sets
   // `gradient` to the contiguous gradient.

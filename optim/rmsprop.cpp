@@ -2,28 +2,18 @@
 
 namespace isonorm::optim {
 
-Rmsprop::Rmsprop(const std::vector<Tensor>& parameters, RmspropOptions options)
-    : Rmsprop(std::vector<ParameterGroup<RmspropOptions>>{{parameters, options}}) {}
-
-Rmsprop::Rmsprop(const std::vector<ParameterGroup<RmspropOptions>>& groups)
-    : ElementwiseOptimizer("rmsprop", count(groups)) {
-  for (const auto& [parameters, o] : groups) {
-    check_fraction("alpha", o.alpha);
-    check_not_negative("eps", o.eps);
-    check_not_negative("weight_decay", o.weight_decay);
-    check_fraction("momentum", o.momentum);
-    std::vector<const char*> names{"square_avg"};
-    if (o.centered) names.push_back("grad_avg");
-    if (o.momentum > 0) names.push_back("momentum_buffer");
-    add_group(parameters, o.lr, names);
-    options_.push_back(o);
-  }
+Rmsprop::Group Rmsprop::group_of(const RmspropOptions& o) {
+  Group g{.conditions = {fraction("alpha", o.alpha), not_negative("eps", o.eps),
+                         not_negative("weight_decay", o.weight_decay), fraction("momentum", o.momentum)},
+          .state = {"square_avg"}};
+  if (o.centered) g.state.push_back("grad_avg");
+  if (o.momentum > 0) g.state.push_back("momentum_buffer");
+  return g;
 }
 
-Rmsprop::Step Rmsprop::step_of(int group, int64_t) const {
-  const RmspropOptions& o = options_[group];
+Rmsprop::Step Rmsprop::step_with(const RmspropOptions& o, double lr, int64_t) {
   const auto with = [&]<class Rule>(Rule) {
-    return Step{.rule = Rule{lr(group), o.alpha, o.eps, o.momentum}, .l2 = o.weight_decay};
+    return Step{.rule = Rule{lr, o.alpha, o.eps, o.momentum}, .l2 = o.weight_decay};
   };
   if (o.centered) return o.momentum > 0 ? with(rules::Rmsprop<true, true>{}) : with(rules::Rmsprop<true, false>{});
   return o.momentum > 0 ? with(rules::Rmsprop<false, true>{}) : with(rules::Rmsprop<false, false>{});

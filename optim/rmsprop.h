@@ -20,15 +20,12 @@ struct RmspropOptions {
 // Sequences with Recurrent Neural Networks", 2013, with the semantics of torch.optim.RMSprop (eps outside the root). If
 // rounding makes v - a^2 negative it counts as 0; PyTorch gives NaN. Parameters of f32, f64 or bf16; state
 // "square_avg", "grad_avg", "momentum_buffer". Throws on options out of range.
-class Rmsprop : public ElementwiseOptimizer {
+class Rmsprop : public ElementwiseGroups<Rmsprop, RmspropOptions> {
  public:
-  explicit Rmsprop(const std::vector<Tensor>& parameters, RmspropOptions options = {});
-  explicit Rmsprop(const std::vector<ParameterGroup<RmspropOptions>>& groups);
-
- private:
-  Step step_of(int group, int64_t t) const override;
-  Tunable tunable(int group) override { return {&options_[group].weight_decay, &options_[group].momentum}; }
-  std::vector<RmspropOptions> options_;
+  using ElementwiseGroups::ElementwiseGroups;
+  static constexpr const char* kName = "rmsprop";
+  static Group group_of(const RmspropOptions& options);
+  static Step step_with(const RmspropOptions& options, double lr, int64_t t);
 };
 
 }  // namespace isonorm::optim

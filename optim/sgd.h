@@ -19,15 +19,12 @@ struct SgdOptions {
 // is Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML 2013; decoupled decay
 // (SGDW) is Loshchilov and Hutter, "Decoupled Weight Decay Regularization", ICLR 2019, with the decay scaled by lr.
 // Parameters of f32, f64 or bf16; state "momentum_buffer". Throws on options out of range.
-class Sgd : public ElementwiseOptimizer {
+class Sgd : public ElementwiseGroups<Sgd, SgdOptions> {
  public:
-  explicit Sgd(const std::vector<Tensor>& parameters, SgdOptions options = {});
-  explicit Sgd(const std::vector<ParameterGroup<SgdOptions>>& groups);
-
- private:
-  Step step_of(int group, int64_t t) const override;
-  Tunable tunable(int group) override { return {&options_[group].weight_decay, &options_[group].momentum}; }
-  std::vector<SgdOptions> options_;
+  using ElementwiseGroups::ElementwiseGroups;
+  static constexpr const char* kName = "sgd";
+  static Group group_of(const SgdOptions& options);
+  static Step step_with(const SgdOptions& options, double lr, int64_t t);
 };
 
 }  // namespace isonorm::optim

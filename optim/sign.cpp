@@ -2,28 +2,26 @@
 
 namespace isonorm::optim {
 
-SignSgd::SignSgd(const std::vector<Tensor>& parameters, SignSgdOptions options)
-    : SignSgd(std::vector<ParameterGroup<SignSgdOptions>>{{parameters, options}}) {}
-
-SignSgd::SignSgd(const std::vector<ParameterGroup<SignSgdOptions>>& groups)
-    : ElementwiseOptimizer("sign_sgd", count(groups)) {
-  for (const auto& [parameters, o] : groups) {
-    check_fraction("momentum", o.momentum);
-    check_not_negative("weight_decay", o.weight_decay);
-    if (o.momentum > 0)
-      add_group(parameters, o.lr, {"exp_avg"});
-    else
-      add_group(parameters, o.lr);
-    options_.push_back(o);
-  }
+SignSgd::Group SignSgd::group_of(const SignSgdOptions& o) {
+  Group g{.conditions = {fraction("momentum", o.momentum), not_negative("weight_decay", o.weight_decay)}};
+  if (o.momentum > 0) g.state = {"exp_avg"};
+  return g;
 }
 
-SignSgd::Step SignSgd::step_of(int group, int64_t) const {
-  const SignSgdOptions& o = options_[group];
-  const double rate = lr(group);
-  UpdateRule rule = rules::Sign{rate};
-  if (o.momentum > 0) rule = rules::Lion{.lr = rate, .beta1 = o.momentum, .beta2 = o.momentum};
-  return {.rule = rule, .keep = 1 - rate * o.weight_decay};
+SignSgd::Step SignSgd::step_with(const SignSgdOptions& o, double lr, int64_t) {
+  UpdateRule rule = rules::Sign{lr};
+  if (o.momentum > 0) rule = rules::Lion{.lr = lr, .beta1 = o.momentum, .beta2 = o.momentum};
+  return {.rule = rule, .keep = 1 - lr * o.weight_decay};
+}
+
+Lion::Group Lion::group_of(const LionOptions& o) {
+  return {.conditions = {fraction("beta1", o.beta1), fraction("beta2", o.beta2),
+                         not_negative("weight_decay", o.weight_decay)},
+          .state = {"exp_avg"}};
+}
+
+Lion::Step Lion::step_with(const LionOptions& o, double lr, int64_t) {
+  return {.rule = rules::Lion{.lr = lr, .beta1 = o.beta1, .beta2 = o.beta2}, .keep = 1 - lr * o.weight_decay};
 }
 
 }  // namespace isonorm::optim

@@ -1,4 +1,4 @@
-// Sign descent: every weight moves by the learning rate, against the sign of the gradient or of its running mean.
+// Optimizers whose steps are signs, so that every weight moves by the learning rate: SignSGD, Signum and Lion.
 #pragma once
 
 #include "optim/elementwise.h"
@@ -15,15 +15,29 @@ struct SignSgdOptions {
 // momentum w -= lr sign(gradient). sign(0) = 0; NaN stays NaN. Bernstein et al., "signSGD: Compressed Optimisation for
 // Non-Convex Problems", ICML 2018, algorithm 1 (signSGD and Signum). Parameters of f32, f64 or bf16; state "exp_avg"
 // with momentum. Throws on options out of range.
-class SignSgd : public ElementwiseOptimizer {
+class SignSgd : public ElementwiseGroups<SignSgd, SignSgdOptions> {
  public:
-  explicit SignSgd(const std::vector<Tensor>& parameters, SignSgdOptions options = {});
-  explicit SignSgd(const std::vector<ParameterGroup<SignSgdOptions>>& groups);
+  using ElementwiseGroups::ElementwiseGroups;
+  static constexpr const char* kName = "sign_sgd";
+  static Group group_of(const SignSgdOptions& options);
+  static Step step_with(const SignSgdOptions& options, double lr, int64_t t);
+};
 
- private:
-  Step step_of(int group, int64_t t) const override;
-  Tunable tunable(int group) override { return {&options_[group].weight_decay, &options_[group].momentum}; }
-  std::vector<SignSgdOptions> options_;
+struct LionOptions {
+  double lr = 1e-4;
+  double beta1 = 0.9, beta2 = 0.99;
+  double weight_decay = 0;  // decoupled: w is multiplied by 1 - lr weight_decay before the step
+};
+
+// w *= 1 - lr weight_decay;  w -= lr sign(beta1 m + (1 - beta1) gradient);  m = beta2 m + (1 - beta2) gradient (m
+// starts at 0). sign(0) = 0; NaN stays NaN. Chen et al., "Symbolic Discovery of Optimization Algorithms", NeurIPS 2023,
+// algorithm 2. Parameters of f32, f64 or bf16; state "exp_avg". Throws on options out of range.
+class Lion : public ElementwiseGroups<Lion, LionOptions> {
+ public:
+  using ElementwiseGroups::ElementwiseGroups;
+  static constexpr const char* kName = "lion";
+  static Group group_of(const LionOptions& options);
+  static Step step_with(const LionOptions& options, double lr, int64_t t);
 };
 
 }  // namespace isonorm::optim

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "tools/ending.h"
+#include "core/system/failures.h"
 
 namespace isonorm::python {
 namespace {
@@ -22,9 +22,9 @@ void translate_errors() {
       std::rethrow_exception(thrown);
     } catch (const Error& e) {
       PyErr_SetString(exception_of(e.kind()), e.what());
-    } catch (const tools::UsageError& e) {
+    } catch (const UsageError& e) {
       PyErr_SetString(PyExc_ValueError, e.what());
-    } catch (const tools::Diverged& e) {
+    } catch (const Diverged& e) {
       PyErr_SetString(PyExc_ArithmeticError, e.what());
     } catch (const std::filesystem::filesystem_error& e) {
       PyErr_SetString(PyExc_OSError, e.what());

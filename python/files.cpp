@@ -4,29 +4,30 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "core/system/failures.h"
 #include "equivalence/lockstep/prove.h"
+#include "equivalence/services/conversion.h"
+#include "equivalence/services/proof_options.h"
+#include "equivalence/services/verification.h"
 #include "equivalence/text/proof_text.h"
 #include "python/work.h"
 #include "streams/stream.h"
-#include "tools/conversion.h"
-#include "tools/ending.h"
-#include "tools/given.h"
-#include "tools/verification.h"
+#include "training/run/given.h"
 
 namespace isonorm::python {
 namespace {
 
 namespace nb = nanobind;
-using namespace tools;
+using namespace services;
 
 // Returns (is it verified and written, lines).
-nb::tuple convert(const std::string& in, const std::string& out, const std::string& to, const std::string& from,
-                  const std::string& spec, const std::string& reference, const std::string& dtype,
-                  const std::string& data, const std::string& fold, double eps, bool inference) {
+nb::tuple convert_file(const std::string& in, const std::string& out, const std::string& to, const std::string& from,
+                       const std::string& spec, const std::string& reference, const std::string& dtype,
+                       const std::string& data, const std::string& fold, double eps, bool inference) {
   streams::form_named(to);
   if (!from.empty()) streams::form_named(from);
-  if (!dtype.empty()) check_names("dtype", {dtype}, "f32, f64, bf16, f16");
-  check_names("fold", {fold}, "all, none");
+  if (!dtype.empty()) training::check_names("dtype", {dtype}, "f32, f64, bf16, f16");
+  training::check_names("fold", {fold}, "all, none");
   Work work;
   std::vector<std::string> lines;
   ConvertOptions o;
@@ -34,19 +35,25 @@ nb::tuple convert(const std::string& in, const std::string& out, const std::stri
   o.dtype = dtype, o.data = data, o.fold = fold, o.eps = eps, o.inference = inference, o.quiet = true;
   o.print = [&](const std::string& line) { lines.push_back(line); };
   o.stop = [&] { return work.stopped(); };
-  const int code = work.run([&] { return run_convert(o); });
-  return nb::make_tuple(code == kOk, lines);
+  const bool verified = work.run([&] {
+    check_files(files_of(o));
+    return convert(o);
+  });
+  return nb::make_tuple(verified, lines);
 }
 
 // Returns (verdict, lines, [{"stream", "verdict", "sentence", "outputs": {what: (deviation, bound)}}]).
-nb::tuple verify(const std::string& a, const std::string& b, const std::string& spec, const std::string& data,
-                 const std::string& up_to) {
+nb::tuple verify_files(const std::string& a, const std::string& b, const std::string& spec, const std::string& data,
+                       const std::string& up_to) {
   if (!up_to.empty() && up_to != "rotation")
     throw UsageError(text("up_to: \"", up_to, "\" is not \"rotation\", the one symmetry that is known"));
   Work work;
   const VerifyOptions options{
       .a = a, .b = b, .spec = spec, .data = data, .up_to = up_to, .stop = [&] { return work.stopped(); }};
-  const Verified found = work.run([&] { return verify_files(options); });
+  const Verified found = work.run([&] {
+    check_files(files_of(options));
+    return verify(options);
+  });
   nb::list streams;
   for (const auto& [name, v] : found.streams) {
     nb::dict outputs, stream;
@@ -67,13 +74,14 @@ nb::dict said(const equivalence::StepInfo& info) {
 }
 
 // Returns (verdict, its document as text, as JSON).
-nb::tuple prove(const std::vector<std::string>& forms, int controls, const Given& given, nb::object progress) {
+nb::tuple prove(const std::vector<std::string>& forms, int controls, const training::Given& given,
+                nb::object progress) {
   equivalence::ProofOptions o;
   if (!forms.empty()) o.forms = forms;
   o.controls = controls;
   for (const auto& [name, word] : given)
     if (!is_of_proofs(name)) throw UsageError(text(name, " is no option of a proof"));
-  set_training_options(o.training, given);
+  training::set_training_options(o.training, given);
   check_proof(o);
   Work work;
   const auto go_on = [&](const equivalence::StepInfo& info) {
@@ -89,10 +97,10 @@ nb::tuple prove(const std::vector<std::string>& forms, int controls, const Given
 }  // namespace
 
 void bind_files(nb::module_& m) {
-  m.def("convert", &convert, nb::arg("path_in"), nb::arg("path_out"), nb::arg("form"), nb::kw_only(), nb::arg("source"),
-        nb::arg("spec"), nb::arg("reference"), nb::arg("dtype"), nb::arg("data"), nb::arg("fold"), nb::arg("eps"),
-        nb::arg("inference"));
-  m.def("verify", &verify, nb::arg("path_a"), nb::arg("path_b"), nb::kw_only(), nb::arg("spec"), nb::arg("data"),
+  m.def("convert", &convert_file, nb::arg("path_in"), nb::arg("path_out"), nb::arg("form"), nb::kw_only(),
+        nb::arg("source"), nb::arg("spec"), nb::arg("reference"), nb::arg("dtype"), nb::arg("data"), nb::arg("fold"),
+        nb::arg("eps"), nb::arg("inference"));
+  m.def("verify", &verify_files, nb::arg("path_a"), nb::arg("path_b"), nb::kw_only(), nb::arg("spec"), nb::arg("data"),
         nb::arg("up_to"));
   m.def("prove", &prove, nb::arg("forms"), nb::arg("controls"), nb::arg("options"), nb::arg("progress").none());
 }

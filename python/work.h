@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "tools/ending.h"
+#include "core/system/failures.h"
 
 namespace isonorm::python {
 
@@ -22,7 +22,7 @@ class Work {
       }();
       tell();
       return result;
-    } catch (const tools::Interrupted&) {
+    } catch (const Interrupted&) {
       tell();
       throw;
     }

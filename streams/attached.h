@@ -1,6 +1,9 @@
 // Internal: the parametrisations that a stream attaches to the parameters of a model (parametrize.cpp).
 #pragma once
 
+#include <algorithm>
+#include <span>
+
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "nn/branch.h"
@@ -21,10 +24,13 @@ class OnStream : public Attached {
   const int dim;
 };
 
+// A writer. Along dimension 0 the stream's axis is the output of a layer, for its weight [out, in] and bias [out].
 class Writes : public OnStream {
  public:
   Writes(const Stream& stream, int dim) : OnStream(stream, Role::writer, dim) {}
-  Tensor operator()(const Tensor& stored) const override { return stream.write(stored, dim); }
+  Tensor operator()(const Tensor& raw) const override { return stream.write(raw, dim); }
+  bool is_output_map() const override { return dim == 0; }
+  Tensor map_output(const Tensor& y) const override { return stream.write(y, -1); }
 };
 
 // A writing embedding table. Each row is mapped separately.
@@ -33,14 +39,6 @@ class WritesRows : public OnStream {
   explicit WritesRows(const Stream& stream) : OnStream(stream, Role::writer, 1) {}
   Tensor operator()(const Tensor& rows) const override { return stream.write(rows, -1); }
   bool by_rows() const override { return true; }
-};
-
-// Maps the output of a branch to rows of the stream.
-struct EntersStream : nn::BranchOutput::Entry {
-  explicit EntersStream(const Stream& stream) : stream(stream) {}
-  Tensor operator()(const Tensor& x, int dim) const override { return stream.write(x, dim); }
-  bool centres() const override { return stream.centres(); }
-  const Stream stream;
 };
 
 // x in f32 if the reader is bf16: the result is then rounded only once.
@@ -53,8 +51,8 @@ inline Tensor wide(const Tensor& x, const Tensor& reader) {
 // for zero-mean rows, and gain n is not zero-mean.
 inline bool hands_over(const nn::Norm& norm, const Stream& stream) {
   const auto* connection = dynamic_cast<const nn::Connection*>(&norm);
-  return norm.weight.defined() && !(connection && connection->keeps_gain()) &&
-         (row_of(stream.form()).compressed || stream.centres_readers());
+  return norm.weight.defined() && (!connection || connection->foldable()) &&
+         (stream.stored_width() < stream.width() || stream.centres_readers());
 }
 
 class Reads : public OnStream {
@@ -102,10 +100,31 @@ class ReadsTable : public Reads {
   Tensor operator()(const Tensor& stored) const override { return stream.read_table(stored); }
 };
 
-// A gain or bias that is applied elsewhere: the norm itself sees an undefined tensor.
-class TakenUp : public Attached {
+// A gain or bias that is applied elsewhere, by readers or by a hook of the norm: the norm itself sees an undefined
+// tensor. The hook goes when this does.
+class AppliedElsewhere : public Attached {
  public:
+  explicit AppliedElsewhere(nn::ModuleHookHandle hook = {}) : hook_(std::move(hook)) {}
+  ~AppliedElsewhere() override { hook_.remove(); }
   Tensor operator()(const Tensor&) const override { return {}; }
+
+ private:
+  nn::ModuleHookHandle hook_;
 };
+
+// The parametrisation of class P among a parameter's; null if there is none.
+template <class P> const P* find(std::span<const std::shared_ptr<const nn::Parametrisation>> parametrisations) {
+  for (const auto& p : parametrisations)
+    if (const auto* found = dynamic_cast<const P*>(p.get())) return found;
+  return nullptr;
+}
+
+// True if a parameter has a parametrisation that neither a stream nor a BranchOutput attached: the layer's weight is
+// then not the stored tensor in raw coordinates.
+inline bool has_own(std::span<const std::shared_ptr<const nn::Parametrisation>> parametrisations) {
+  return std::ranges::any_of(parametrisations, [](const auto& p) {
+    return !dynamic_cast<const Attached*>(p.get()) && !dynamic_cast<const nn::LayerScale*>(p.get());
+  });
+}
 
 }  // namespace isonorm::streams

@@ -10,18 +10,6 @@
 #include "streams/rotation.h"
 
 namespace isonorm::streams {
-namespace {
-
-// The Helmert basis in x's dtype and on x's device. The last few are cached: a model needs one or two of them, for
-// every weight in every forward.
-Tensor basis(int64_t d, const Tensor& x) {
-  static auto& kept = *new KeptTensors(4);
-  return kept.get({{static_cast<double>(d), 0, 0}, x.dtype(), x.device()},
-                  [&] { return std::vector{to(detached::to(helmert(d), x.dtype()), x.device())}; })[0];
-}
-
-}  // namespace
-
 // The last entry is minus the sum of the stored entries, so their common error would enter it d - 1 times. recentre()
 // leaves no common error.
 Tensor compress_writer(const Tensor& x, int dim) { return narrow(recentre(x, dim), dim, 0, x.size(dim) - 1); }
@@ -40,9 +28,20 @@ Tensor expand_reader(const Tensor& b, int dim) {
   return cat({b - share, -share}, dim);
 }
 
-Tensor to_isometric(const Tensor& x, int dim) { return times(x, dim, basis(x.size(dim), x)); }
+Tensor basis_matrix(const Basis& basis, int64_t d, DType dtype, Device device) {
+  static auto& kept = *new KeptTensors(4);
+  const auto identity = static_cast<double>(reinterpret_cast<uintptr_t>(&basis));
+  return kept.get({{static_cast<double>(d), identity, 0}, dtype, device},
+                  [&] { return std::vector{to(detached::to(basis.matrix(d), dtype), device)}; })[0];
+}
 
-Tensor from_isometric(const Tensor& w, int dim) { return times(w, dim, transpose(basis(w.size(dim) + 1, w), 0, 1)); }
+Tensor to_basis(const Tensor& x, int dim, const Basis& basis) {
+  return times(x, dim, basis_matrix(basis, x.size(dim), x.dtype(), x.device()));
+}
+
+Tensor from_basis(const Tensor& w, int dim, const Basis& basis) {
+  return times(w, dim, transpose(basis_matrix(basis, w.size(dim) + 1, w.dtype(), w.device()), 0, 1));
+}
 
 Tensor helmert(int64_t d) {
   std::vector<double> q(static_cast<size_t>(d * (d - 1)));
@@ -53,5 +52,24 @@ Tensor helmert(int64_t d) {
   }
   return from_vector(q, {d, d - 1});
 }
+
+namespace {
+
+void expand_helmert_row(std::vector<double>& w, bool absolute) {
+  const double sign = absolute ? 1 : -1;
+  double later = 0;
+  w.push_back(0);
+  for (size_t i = w.size() - 1; i > 0; --i) {
+    const auto k = static_cast<double>(i);
+    const double x = w[i - 1] / std::sqrt(k * (k + 1));
+    w[i] = later + sign * k * x;
+    later += x;
+  }
+  w[0] = later;
+}
+
+}  // namespace
+
+const Basis kHelmert = {"isometric", helmert, expand_helmert_row, [](size_t i) { return i == 0 ? 0 : i - 1; }};
 
 }  // namespace isonorm::streams

@@ -17,17 +17,13 @@ using nn::Linear;
 using nn::Module;
 using nn::Norm;
 using nn::Parameter;
-using nn::Parametrisation;
 
 namespace {
 
-// Calls f(stream) for each parameter and branch output that is on a stream.
+// Calls f(stream) for each parameter that is on a stream.
 template <class F> void each_stream(const Module& model, F&& f) {
-  for (const auto& [_, m] : model.named_modules())
-    if (const auto* branch = dynamic_cast<const BranchOutput*>(m))
-      if (const auto* entry = dynamic_cast<const EntersStream*>(branch->entry())) f(entry->stream);
   for (const nn::NamedParameter& p : model.named_parameters())
-    if (const auto* on = dynamic_cast<const OnStream*>(p.parametrisation)) f(on->stream);
+    if (const auto* on = find<OnStream>(p.parametrisations)) f(on->stream);
 }
 
 // The change that clone() repeats on a copy (Module::redo). A copy whose constructor put it on this stream is left
@@ -35,6 +31,7 @@ template <class F> void each_stream(const Module& model, F&& f) {
 struct PutOn {
   Layout layout;
   Stream stream;
+  std::vector<std::string> norms;  // paths of the norms on the stream
   void operator()(Module& copy) const {
     const Stream* const on = stream_of(copy);
     if (!on || !(*on == stream)) parametrize(copy, layout, stream);
@@ -52,31 +49,36 @@ void check_axis(const std::string& name, const Layout::Entry& e, int axis) {
         "', of its layer's weight it is ", axis);
 }
 
-// Attaches a stream's parametrisation to a parameter of the module at `path`; null removes it. Throws if the parameter
-// has a parametrisation that is not a stream's, which would be lost.
-void attach(Parameter& p, const std::string& path, bool change, std::shared_ptr<const Parametrisation> by) {
-  const Parametrisation* own = p.parametrisation();
-  check(!own || dynamic_cast<const Attached*>(own), "layout: a parameter of '", path,
-        "' has a parametrisation of its own, which the stream's would undo");
-  if (change && (own || by)) p.parametrize(std::move(by));
+// Throws if a parameter of the module at `path` has a parametrisation of its own, though the stored tensor is mapped or
+// folded.
+void check_stored(const Parameter& p, const std::string& path) {
+  check(!has_own(p.parametrisations()), "layout: a parameter of '", path,
+        "' has a parametrisation of its own, and its stored values are to be mapped or folded");
 }
 
 // Removes the parametrisations that an earlier stream attached to a parameter or layer.
 void free(Parameter& p) {
-  if (dynamic_cast<const Attached*>(p.parametrisation())) p.parametrize(nullptr);
+  if (!find<Attached>(p.parametrisations())) return;
+  nn::Parametrisations own = p.parametrisations();
+  std::erase_if(own, [](const auto& by) { return dynamic_cast<const Attached*>(by.get()); });
+  p.set_parametrisations(std::move(own));
 }
 void free(Linear& linear) {
-  if (auto* branch = dynamic_cast<BranchOutput*>(&linear); branch && branch->entry()) branch->enter_by(nullptr);
   free(linear.weight), free(linear.bias);  // a tied weight and a missing bias are not in named_parameters()
 }
+
+// The norm computes the formula of this kind.
+void set_kind(Norm& norm, NormKind kind) { norm.set_spec({kind, norm.eps(), norm.spec().p}); }
 
 void check_width(const std::string& path, const char* what, int64_t width, const Stream& stream) {
   check(width == stream.width(), "layout: ", path, ' ', what, ' ', width, ", the stream's width is ", stream.width());
 }
 
 // With mapped storage: maps the stored values, once. The parametrisations attached later then map nothing.
-void store(const Parameter& p, const Stream& stream, bool change, Role role, int dim) {
-  if (!change || stream.storage() == Stored::raw) return;
+void store(const Parameter& p, const std::string& path, const Stream& stream, bool change, Role role, int dim) {
+  if (stream.storage() == Stored::raw) return;
+  check_stored(p, path);
+  if (!change) return;
   const NoGrad no_grad;
   const Tensor now = detach(p);
   p.store(role == Role::writer ? stream.map_writer(now, dim) : stream.map_reader(now));
@@ -84,67 +86,73 @@ void store(const Parameter& p, const Stream& stream, bool change, Role role, int
 
 void put_writer(Parameter& p, const std::string& path, const Stream& stream, bool change, int dim) {
   check_width(path, "writes", p.size(dim), stream);
-  store(p, stream, change, Role::writer, dim);
-  attach(p, path, change, std::make_shared<Writes>(stream, dim));
+  store(p, path, stream, change, Role::writer, dim);
+  if (change) p.parametrize(std::make_shared<Writes>(stream, dim));
 }
 
-void put_branch(BranchOutput& branch, const std::string& path, const Stream& stream, bool change) {
-  const nn::BranchOptions& o = branch.options();
-  check_width(path, "writes", branch.weight.size(0), stream);
-  check(!branch.parametrized_elsewhere(), "layout: a parameter of '", path,
-        "' has a parametrisation of its own, which the stream's would undo");
+// Mapped storage has no place for dropout and layer scale.
+void check_branch(const nn::BranchOptions& o, const Stream& stream) {
   check((o.dropout == 0 && o.layer_scale == 0) || !stream.centres() || stream.storage() == Stored::raw,
         "branch: dropout ", o.dropout, " and layer scale ", o.layer_scale, " act on the ", stream.width(),
         " entries of a raw branch, which mapped storage of ", name_of(stream.form()),
         " does not hold; use raw storage");
-  for (Parameter* p : {&branch.weight, &branch.bias})
-    if (p->defined()) store(*p, stream, change, Role::writer, 0);
-  if (change) branch.enter_by(std::make_shared<EntersStream>(stream));
 }
 
 void put_table(Embedding& table, const std::string& path, const Stream& stream, bool change) {
   check_width(path, "writes", table.weight.size(1), stream);
-  store(table.weight, stream, change, Role::writer, 1);
-  attach(table.weight, path, change, std::make_shared<WritesRows>(stream));
+  store(table.weight, path, stream, change, Role::writer, 1);
+  if (change) table.weight.parametrize(std::make_shared<WritesRows>(stream));
 }
 
 void put_linear(Linear& linear, const std::string& path, const Stream& stream, bool change) {
-  if (auto* branch = dynamic_cast<BranchOutput*>(&linear)) return put_branch(*branch, path, stream, change);
+  if (const auto* branch = dynamic_cast<const BranchOutput*>(&linear)) check_branch(branch->options(), stream);
   put_writer(linear.weight, path, stream, change, 0);
   if (linear.bias.defined()) put_writer(linear.bias, path, stream, change, 0);
 }
 
-// True if the norm returns rows of the stream.
-bool reads_stream(const Norm& norm) {
+// True if the readers behind the norm get rows of the stream.
+bool gives_stream(const Norm& norm) {
   const auto* connection = dynamic_cast<const Connection*>(&norm);
-  return !connection || connection->reads_stream();
+  return !connection || connection->reads_residual();
 }
 
 void put_reader(Linear& reader, const std::string& path, const Norm& norm, const Stream& stream, bool change,
                 bool bare_entry) {
-  if (!reads_stream(norm)) return;
+  if (!gives_stream(norm)) return;
   const bool mapped = stream.storage() == Stored::mapped;
   if (reader.tied() && mapped && stream.centres()) {
     check(!bare_entry && norm.parameters().empty(), "layout: tied head '", path,
           "' behind a norm with a gain, or with connections whose first branch reads the bare embeddings, needs raw "
           "storage: the means of the raw rows are seen");
-    attach(reader.weight, path, change, std::make_shared<ReadsTable>(stream, norm));
+    if (change) reader.weight.parametrize(std::make_shared<ReadsTable>(stream, norm));
     return;
   }
   if (reader.tied() && !change) check_width(path, "reads", reader.weight.size(1), stream);
   if (!reader.tied()) {
     check_width(path, "reads", reader.weight.size(1), stream);
-    store(reader.weight, stream, change, Role::reader, 1);
+    store(reader.weight, path, stream, change, Role::reader, 1);
   }
-  attach(reader.weight, path, change, std::make_shared<Reads>(stream, norm));
-  const bool bias = hands_over(norm, stream) && norm.bias.defined();
-  attach(reader.bias, path, change, bias ? std::make_shared<ReadsBias>(norm, reader.weight) : nullptr);
+  const bool folds = hands_over(norm, stream);
+  if (folds) check_stored(reader.weight, path), check_stored(reader.bias, path);
+  if (!change) return;
+  reader.weight.parametrize(std::make_shared<Reads>(stream, norm));
+  if (folds && norm.bias.defined()) reader.bias.parametrize(std::make_shared<ReadsBias>(norm, reader.weight));
 }
+
+// A norm's gain and bias on the d entries of rows of which the stream stores d - 1: a hook after the norm.
+struct GainOfExpanded {
+  Stream stream;
+  Tensor gain, offset;
+  Tensor operator()(const Module&, const Tensor&, const Tensor& rows) const {
+    const Tensor product = wide(stream.expand(rows), rows) * wide(gain, rows);
+    return (offset.defined() ? product + wide(offset, rows) : product).to(rows.dtype());
+  }
+};
 
 // Puts the norm into the stream's coordinates. Gain and bias act on d entries. If the stored rows have d - 1 entries,
 // or if readers fold gain and bias in, the norm does not apply them itself.
 void put_norm(Norm& norm, const std::string& path, const Stream& stream, bool change) {
-  const NormKind own = norm.own_kind();
+  const NormKind own = norm.kind();
   const FormRow& form = row_of(stream.form());
   check(norm.width() == stream.width(), "layout: norm '", path, "' is of width ", norm.width(),
         ", the stream's width is ", stream.width());
@@ -153,19 +161,17 @@ void put_norm(Norm& norm, const std::string& path, const Stream& stream, bool ch
   check(form.layer_norm_model() || own == form.norm || own == NormKind::none, "layout: norm '", path, "' is ",
         name_of(own), "; ", form.name, " is another function's form");
   const bool gained = norm.weight.defined(), over = hands_over(norm, stream),
-             apart = over || (gained && form.compressed);
+             apart = over || (gained && form.compressed());
   check(!over || stream.storage() == Stored::raw, "norm: readers are to take up its learned gain of ", stream.width(),
         " entries, and mapped parameters of ", form.name, " have no place for it; use raw storage");
-  Norm::Rows kept;
-  if (apart && !over)
-    kept = [gain = norm.weight.stored(), offset = norm.bias.stored(), stream](const Tensor& rows) {
-      const auto as_f32 = [&](const Tensor& x) { return wide(x, rows); };
-      const Tensor product = as_f32(stream.expand(rows)) * as_f32(gain);
-      return (offset.defined() ? product + as_f32(offset) : product).to(rows.dtype());
-    };
-  if (change) norm.compute_as(own == NormKind::layer && form.layer_norm_model() ? form.norm : own, std::move(kept));
-  for (Parameter* p : {&norm.weight, &norm.bias})
-    if (p->defined()) attach(*p, path, change, apart ? std::make_shared<TakenUp>() : nullptr);
+  if (apart) check_stored(norm.weight, path), check_stored(norm.bias, path);
+  if (!change) return;
+  set_kind(norm, own == NormKind::layer && form.layer_norm_model() ? form.norm : own);
+  if (!apart) return;
+  nn::ModuleHookHandle hook;
+  if (!over) hook = norm.on_forward(GainOfExpanded{stream, norm.weight.stored(), norm.bias.stored()});
+  norm.weight.parametrize(std::make_shared<AppliedElsewhere>(hook));
+  if (norm.bias.defined()) norm.bias.parametrize(std::make_shared<AppliedElsewhere>());
 }
 
 }  // namespace
@@ -175,7 +181,7 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
     check(on.storage() == Stored::raw, "layout: the model's parameters are mapped to a stream already");
   });
   const bool empty = layout.entries().empty() && layout.norms().empty() && layout.tied().empty();
-  check(!empty || stream.form() == Form::layer_norm, "layout: it is empty, so ", name_of(stream.form()),
+  check(!empty || row_of(stream.form()).raw(), "layout: it is empty, so ", name_of(stream.form()),
         " would change nothing; it names writers and readers (Layout::writes, Layout::reads)");
   ByPath<Linear> linears;
   ByPath<Embedding> tables;
@@ -230,8 +236,8 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
         ", the stream's ", stream.width());
 
   // The first pass (change = false) only checks, so that nothing has changed if it throws.
+  std::map<Norm*, std::string> of_stream;  // norms that a reader reads through or that the layout names
   const auto put = [&](bool change) {
-    std::map<Norm*, std::string> of_stream;  // norms that a reader reads through or that the layout names
     for (const auto& [path, norm] : norms)
       if (layout.norm_of(path)) of_stream[norm] = path;
     for (const auto& [path, linear] : linears) {
@@ -272,18 +278,18 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
     for (const auto& [path, connection] : connections)  // inner norms of a connection that is on the stream
       if (std::ranges::any_of(of_stream, [&, &path = path](const auto& n) { return path.starts_with(n.second + '.'); }))
         of_stream[connection] = path;
-    bool normed = of_stream.empty() || stream.form() == Form::none;
+    bool normed = of_stream.empty() || !row_of(stream.form()).normed();
     for (const auto& [norm, path] : of_stream) {
       const auto* said = layout.norm_of(path);
       check(!said || said->second.eps == norm->eps(), "layout: norm '", path, "' has eps ", said ? said->second.eps : 0,
             ", that of the model ", norm->eps());
       check(!layout.keeps(path) && !(said && said->second.plus_one), "layout: norm '", path,
             "': a gain that is stored as 1+w, or kept, is of files alone");
-      normed = normed || norm->own_kind() != NormKind::none;
+      normed = normed || norm->kind() != NormKind::none;
       if (auto* connection = dynamic_cast<Connection*>(norm)) {
-        check(connection->reads_stream() || !stream.centres_readers(),
+        check(connection->reads_residual() || !stream.centres_readers(),
               "layout: readers are to be centred, though not all rows that they read are of the stream");
-        if (change) connection->enter_by([stream](const Tensor& rows) { return stream.map_writer(rows, -1); });
+        if (change) connection->project_by([stream](const Tensor& rows) { return stream.map_writer(rows, -1); });
       }
       put_norm(*norm, path, stream, change);
     }
@@ -299,13 +305,15 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   put(false);
   for (const auto& [_, linear] : linears) free(*linear);
   for (const nn::NamedParameter& p : model.named_parameters()) free(*model.find_parameter(p.name));
-  for (const auto& [_, norm] : norms) norm->compute_as_own();
-  for (const auto& [_, connection] : connections) connection->enter_by({});
+  for (const auto& [_, norm] : norms) set_kind(*norm, norm->kind());
+  for (const auto& [_, connection] : connections) connection->project_by({});
   put(true);
   for (const auto& [_, m] : model.named_modules()) m->redo({});
   bool on = false;
   each_stream(model, [&](const Stream&) { on = true; });
-  if (on) model.redo(PutOn{layout, stream});
+  PutOn put_on{layout, stream, {}};
+  for (const auto& [_, path] : of_stream) put_on.norms.push_back(path);
+  if (on || !of_stream.empty()) model.redo(std::move(put_on));
 }
 
 void bake(Module& model) {
@@ -317,15 +325,10 @@ void bake(Module& model) {
 }
 
 std::vector<NamedParameter> named_parameters(const Module& module) {
-  std::set<std::string> ends;  // weights and biases of branch outputs on a stream
-  for (const auto& [path, m] : module.named_modules())
-    if (const auto* branch = dynamic_cast<const BranchOutput*>(m); branch && branch->entry())
-      ends.insert({tensor_of(path, "weight"), tensor_of(path, "bias")});
   std::vector<NamedParameter> all;
   for (nn::NamedParameter& p : module.named_parameters()) {
-    const auto* on = dynamic_cast<const OnStream*>(p.parametrisation);
-    const bool end = ends.contains(p.name);
-    all.push_back({std::move(p), end ? Role::writer : on ? on->role : Role::neutral, end || !on ? 0 : on->dim});
+    const auto* on = find<OnStream>(p.parametrisations);
+    all.push_back({std::move(p), on ? on->role : Role::neutral, on ? on->dim : 0});
   }
   return all;
 }
@@ -333,8 +336,7 @@ std::vector<NamedParameter> named_parameters(const Module& module) {
 std::vector<std::string> unasked(Module& model) {
   std::vector<std::string> names;
   for (const nn::NamedParameter& p : model.named_parameters())
-    if (dynamic_cast<const OnStream*>(p.parametrisation) && !model.find_parameter(p.name)->asked())
-      names.push_back(p.name);
+    if (find<OnStream>(p.parametrisations) && !model.find_parameter(p.name)->asked()) names.push_back(p.name);
   return names;
 }
 
@@ -349,8 +351,25 @@ const Stream* stream_of(const Module& model) {
 }
 
 const Norm* read_through(const Parameter& parameter) {
-  const auto* reads = dynamic_cast<const Reads*>(parameter.parametrisation());
+  const auto* reads = find<Reads>(parameter.parametrisations());
   return reads ? reads->norm : nullptr;
+}
+
+std::vector<std::pair<std::string, const Norm*>> norms_of(const Module& model) {
+  const auto modules = model.named_modules();
+  std::set<std::string> paths;
+  std::set<const Norm*> read;
+  for (const auto& [path, m] : modules) {
+    if (const auto* on = m->redone().target<PutOn>())
+      for (const std::string& norm : on->norms)
+        paths.insert(path.empty() || norm.empty() ? path + norm : text(path, '.', norm));
+    if (const auto* linear = dynamic_cast<const Linear*>(m)) read.insert(read_through(linear->weight));
+  }
+  std::vector<std::pair<std::string, const Norm*>> found;
+  for (const auto& [path, m] : modules)
+    if (const auto* norm = dynamic_cast<const Norm*>(m); norm && (paths.contains(path) || read.contains(norm)))
+      found.emplace_back(path, norm);
+  return found;
 }
 
 }  // namespace isonorm::streams

@@ -9,6 +9,7 @@
 #include "io/json_text.h"
 #include "nn/branch.h"
 #include "nn/residual/post_norm.h"
+#include "streams/attached.h"
 #include "streams/parametrize.h"
 
 namespace isonorm::streams {
@@ -30,16 +31,14 @@ Placement placement_of(const nn::Module& module) {
   std::map<const nn::Norm*, std::string> name_of_norm;
   std::set<std::string> of_norm, scales;  // names of norms' parameters and of layer scales
   const auto modules = module.named_modules();
-  for (const auto& [name, m] : modules) {
-    const auto* norm = dynamic_cast<const nn::Norm*>(m);
-    if (!norm || !norm->of_stream()) continue;
+  for (const auto& [name, norm] : norms_of(module)) {
     name_of_norm[norm] = name;
     NormPlace place{.name = name,
                     .eps = norm->eps(),
                     .normalizes = norm->spec().kind != NormKind::none || dynamic_cast<const nn::PostEnd*>(norm),
                     .factor = norm->factor()};
     const auto* connection = dynamic_cast<const nn::Connection*>(norm);
-    place.keeps_gain = norm->weight.defined() && connection && connection->keeps_gain();
+    place.keeps_gain = norm->weight.defined() && connection && !connection->foldable();
     if (norm->weight.defined() && !place.keeps_gain) {
       place.weight = text(name, ".weight");
       if (norm->bias.defined()) place.bias = text(name, ".bias");
@@ -62,8 +61,6 @@ Placement placement_of(const nn::Module& module) {
     const std::string weight = path.empty() ? "weight" : text(path, ".weight"), bias = bias_beside(weight);
     if (const auto* branch = dynamic_cast<const nn::BranchOutput*>(m); branch && branch->scale.defined()) {
       const std::string scale = text(path, ".scale");
-      check(branch->options().recentring == nn::Recentring::last || !stream->centres(), "layout: layer scale '", scale,
-            "' comes after the recentring of its writer, and its output is not zero-mean");
       scale_of[weight] = scale_of[bias] = scale;
       scales.insert(scale);
     }
@@ -72,6 +69,8 @@ Placement placement_of(const nn::Module& module) {
     if (!through) continue;
     const auto at = name_of_norm.find(through);
     check(at != name_of_norm.end(), "layout: reader '", weight, "' reads through a norm outside of the model");
+    check(!has_own(linear->weight.parametrisations()), "layout: '", weight,
+          "' has a parametrisation of its own, so the stored tensor is not the weight of its layer");
     if (linear->tied())
       tied[weight] = {linear->weight, at->second};
     else
@@ -79,6 +78,8 @@ Placement placement_of(const nn::Module& module) {
   }
   const std::vector<NamedParameter> parameters = named_parameters(module);
   for (const NamedParameter& p : parameters) {
+    check((p.role == Role::neutral && !of_norm.contains(p.name)) || !has_own(p.parametrisations), "layout: '", p.name,
+          "' has a parametrisation of its own, so the stored tensor is not the weight of its layer");
     if (of_norm.contains(p.name) || scales.contains(p.name)) continue;
     Place place;
     if (p.role == Role::reader) {

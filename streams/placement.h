@@ -51,7 +51,7 @@ struct Placement {
   Tensor rotation = {};
   double rotation_error = 0;  // error bound of an entry of x^T Q, in lengths of x, if Q was found and not given
 
-  int64_t stored_width() const { return Stream(form, width).stored_width(); }
+  int64_t stored_width() const { return row_of(form).stored_width(width); }
   const NormPlace* find_norm(const std::string& name) const;  // null if there is none
   bool behind_table(const std::string& norm) const;           // whether it is the norm between a table and the stream
 };
@@ -63,7 +63,7 @@ inline constexpr const char* kStreamRecentred = "stream.recentred";
 
 // The placement of a module that was put on a stream (streams/parametrize.h). Raw storage holds the Pre-LN model's
 // parameters, so a LayerNorm model in raw storage counts as layer_norm whatever its form is. Throws if the module is on
-// no stream, if a layer scale follows the recentring of its writer, or if a norm or table that a reader uses is not in
+// no stream, if a writer, reader or norm has a parametrisation of its own, or if a norm or table that a reader uses is not in
 // the module.
 Placement placement_of(const nn::Module& module);
 

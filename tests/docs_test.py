@@ -1,4 +1,5 @@
-"""scripts/docs can fail: which outputs are the same, which links lead nowhere, what a header's page has."""
+"""scripts/docs can fail: which outputs are the same, which links lead nowhere, which quoted code is not there, what a header's page has.
+What the pages quote is in the sources."""
 
 import re
 import sys
@@ -10,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 sys.dont_write_bytecode = True
 
-from pages import api, blocks, links  # noqa: E402
+from pages import api, blocks, links, quotes  # noqa: E402
 
 
 def same(shown, printed):
@@ -45,6 +46,29 @@ class Pages(unittest.TestCase):
             root = Path(folder).resolve()
             (root / "a.md").write_text("# A `b` c!\n\n[x](b.md) [y](#a-b-c) [z](#none) `core/no.h`\n\n    [code](no.md)\n\n```\n[more](no.md)\n```\n")
             self.assertEqual([m.split(": ")[1] for m in links.broken(root, ["a.md"])], ["`core/no.h`", "b.md", "#none"])
+
+    def test_quotes(self):
+        """Quoted lines are in their file, but for comments and white space; a rule finds the line and the file that a page lacks."""
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder).resolve()
+            for name, text in [("a/x.h", "int f();  // six\nint g(int n);\nint h();\n"), ("a/y.cpp", "#include \"a/x.h\"\n  int h() { return 7; }\n")]:
+                (root / name).parent.mkdir(exist_ok=True)
+                (root / name).write_text(text)
+
+            def wrong(page):
+                (root / "p.md").write_text(page)
+                return [m.removeprefix("p.md").lstrip(":0123456789 ") for m in quotes.wrong(root, ["p.md"])]
+
+            self.assertEqual(wrong("```cpp\n// a/x.h\nint f();\n\nint g(int n);  // of n\n```\n"), [])
+            self.assertEqual(wrong("```cpp\n// a/x.h\nint f();\n...\nint h();\n// a/y.cpp\nint h() { return 7; }\n```\n"), [])
+            self.assertEqual(wrong("```cpp\n// a/x.h\nint f();\nint h();\n```\n"), ["a/x.h does not have these lines"])
+            self.assertEqual(wrong("```cpp\n// a/z.h\nint f();\n```\n"), ["there is no file a/z.h"])
+            self.assertEqual(wrong("<!-- every line with: \\bh\\(\\) -->\n```cpp\n// a/x.h\nint h();\n```\n"),
+                             ["a/y.cpp:2 is not quoted, and has \\bh\\(\\)"])
+            self.assertEqual(wrong("<!-- every file with: \\bh\\(\\) -->\n`a/y.cpp`\n"), ["a/x.h is not named, and has \\bh\\(\\)"])
+
+    def test_quotes_of_this_tree(self):
+        self.assertEqual(quotes.wrong(ROOT, links.pages(ROOT)), [])
 
     def test_headers(self):
         text = "\nnamespace a {\nclass Forward;\n\n// One.\nint f(int x);\nint g();\n\n// Two {.\nstruct S {\n  int x;  // }\n\n private:\n  int y;\n};\n}\n"

@@ -5,7 +5,7 @@
 #include "equivalence/compare/audit.h"
 #include "streams/stream.h"
 #include "tools/help.h"
-#include "tools/model_data.h"
+#include "equivalence/services/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "training/fields.h"
@@ -18,7 +18,7 @@ using namespace equivalence;
 
 struct AuditVerb {
   training::TrainingOptions training;
-  Given given;
+  training::Given given;
   std::string checkpoint, report, json;
   bool quiet = false;
 };
@@ -28,13 +28,13 @@ training::ModelOptions described_model(const AuditVerb& o, const training::Model
   const Scope scope(o.checkpoint);
   training::ModelOptions m(file.description);
   m.check_size(file.state);
-  check(training::stored_form(m) == streams::Form::layer_norm, "audit: the weights are those of ",
-        name_of(training::stored_form(m)), ", expected the Pre-LN model's",
+  check(row_of(training::stored_form(m)).raw(), "audit: the weights are those of ", name_of(training::stored_form(m)),
+        ", expected the Pre-LN model's",
         row_of(training::stored_form(m)).layer_norm_model() ? ": isonorm convert --to layer_norm" : "");
   m = m.complete();
   training::ModelOptions asked = m;
-  Given given = o.given;
-  set_given(asked.options(), given);
+  training::Given given = o.given;
+  training::set_given(asked.options(), given);
   asked = asked.complete();
   for (const auto& [name, word] : o.given) {
     const bool same = name == "model" ? word == m.row().name : asked.value(name) == m.value(name);
@@ -58,12 +58,12 @@ int run(AuditVerb o, const CLI::App& command) {
   training::TrainingOptions& training = o.training;
   training::ModelFile file;
   if (!o.checkpoint.empty()) file = training::load_model_file(o.checkpoint);
-  check_finite(o.checkpoint, file.state);
+  services::check_finite(o.checkpoint, file.state);
   if (!file.description.empty()) {
     if (o.given.contains("letters")) throw UsageError("--letters has no meaning beside a file that says its model");
     training.model = described_model(o, file);
   }
-  set_training_options(training, o.given);
+  training::set_training_options(training, o.given);
   if (file.description.empty() && training.model.has("vocab")) {
     if (training.letters < 2) throw UsageError(text("--letters: ", training.letters, ", an audit needs 2 or more"));
     training.model.set({"vocab", training.letters});

@@ -8,7 +8,7 @@
 #include "equivalence/explain/compare_tensors.h"
 #include "io/foreign_numbers.h"
 #include "io/json.h"
-#include "tools/model_data.h"
+#include "equivalence/services/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
@@ -116,12 +116,13 @@ int run(const CompareVerb& o) {
   if (is_file(o.order)) inputs.push_back({"--order", o.order});
   for (const std::string& control : o.controls) inputs.push_back({"--control", control});
   check_outputs({{"--json", o.json}}, inputs);
-  if (one_file(o.a, o.b)) throw UsageError(text(o.a, " and ", o.b, " are one file: nothing would be compared"));
+  if (services::one_file(o.a, o.b))
+    throw UsageError(text(o.a, " and ", o.b, " are one file: nothing would be compared"));
   CompareTensorsOptions options = o.options;
   for (const std::string& control : o.controls) options.controls.push_back(open_tensors(control).state);
   const ParameterMap map = read_map(o.map);
   if (!o.spec.empty()) {
-    const std::string json = spec_text(o.spec);
+    const std::string json = services::spec_text(o.spec);
     const Scope scope(o.spec);
     for (auto& [_, layout] : streams::Layout::streams_from_json(json)) options.layouts.push_back(std::move(layout));
   }

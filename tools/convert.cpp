@@ -1,14 +1,26 @@
 // isonorm convert IN OUT: a checkpoint in the coordinates of another form, verified before it is written.
-
+// isonorm rotate IN OUT: a model with RMSNorm in a rotated basis of its residual stream, likewise.
+#include "equivalence/services/conversion.h"
 #include "io/number_format.h"
 #include "streams/stream.h"
-#include "tools/conversion.h"
 #include "tools/options.h"
 #include "tools/verb.h"
 
 namespace isonorm::tools {
+namespace {
 
-void add_result_options(CLI::App& command, ConvertOptions& o) {
+int run(const services::ConvertOptions& options) {
+  check_outputs(services::files_of(options));
+  Printing printing;
+  services::ConvertOptions o = options;
+  o.print = [&](const std::string& line) { printing([&] { print_line(line); }); };
+  const bool verified = services::convert(o);
+  printing.check();
+  return verified ? kOk : kNotEquivalent;
+}
+
+// Adds the options for the result that both verbs have, and their exit codes.
+void add_result_options(CLI::App& command, services::ConvertOptions& o) {
   command.add_option("--dtype", o.dtype, "dtype of the tensors of OUT (default: as in IN)")
       ->check(CLI::IsMember(kFormatNames));
   add_shard_size(command, "largest size of a weights file of a folder, such as 5GB or 5.5GB (default: 5GB)",
@@ -21,10 +33,12 @@ void add_result_options(CLI::App& command, ConvertOptions& o) {
       "70 no memory or threads, 130 interrupted.");
 }
 
+}  // namespace
+
 Verb add_convert(CLI::App& app) {
   CLI::App* command = app.add_subcommand("convert", "Convert a checkpoint to another form of its residual stream");
-  auto o = std::make_shared<ConvertOptions>();
-  const CLI::Validator form = one_of(streams::kLayerNormForms);
+  auto o = std::make_shared<services::ConvertOptions>();
+  const CLI::Validator form = one_of(streams::layer_norm_forms());
   command
       ->add_option("IN", o->in,
                    "a checkpoint of isonorm train, a safetensors file, or a folder of the Hugging Face hub")
@@ -56,7 +70,36 @@ Verb add_convert(CLI::App& app) {
                       "program computed them that IN comes from: holds --spec to it (docs/conversion.md)");
   add_number(*command, "eps", o->eps, "refuse norms with another eps than this one (default: any)", training::above(0));
   add_result_options(*command, *o);
-  return {command, [o] { return run_convert(*o); }};
+  return {command, [o] { return run(*o); }};
+}
+
+Verb add_rotate(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("rotate", "Rotate the residual stream of a model with RMSNorm");
+  auto o = std::make_shared<services::ConvertOptions>();
+  command
+      ->add_option("IN", o->in,
+                   "a safetensors file or a folder of the Hugging Face hub that isonorm convert made, in rms_norm or "
+                   "crms_isometric, or any model with RMSNorm without gains")
+      ->required();
+  command
+      ->add_option("OUT", o->out,
+                   "the safetensors file, or of a folder the folder, to write; it appears whole and checked, or not")
+      ->required();
+  command
+      ->add_option(
+          "--basis", o->basis,
+          "hadamard:SEED (random signs, then a Hadamard matrix), haar:SEED (any direction as likely as another), or a "
+          ".npy or safetensors file with an orthogonal matrix Q: rows x of the stream become x Q")
+      ->required();
+  command->add_option("--from", o->from, "form of IN (default: what IN says)")
+      ->check(one_of(streams::forms_that(&streams::FormRow::rotates)));
+  command->add_option("--spec", o->spec,
+                      "JSON file that says which tensors read and write the stream, as for isonorm convert");
+  add_result_options(*command, *o);
+  return {command, [o] {
+            if (o->basis.empty()) throw UsageError("--basis: expected hadamard:SEED, haar:SEED or a file");
+            return run(*o);
+          }};
 }
 
 }  // namespace isonorm::tools

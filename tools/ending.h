@@ -2,8 +2,9 @@
 // gives up or an exception is not caught.
 #pragma once
 
-#include <stdexcept>
 #include <string>
+
+#include "core/system/failures.h"
 
 namespace isonorm::tools {
 
@@ -21,16 +22,6 @@ enum ExitCode {
   kInterrupted = 130
 };
 
-// An error in a command line that the parser does not see.
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-// Weights, a loss or logits that are NaN or infinite.
-struct Diverged : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 // Call it first in main(). It takes the descriptors 0 to 2 that are closed, so that no file which is opened later receives
 // output for a terminal. Signals end the process as end_clean_on_signals() says. If a file grows beyond a limit of the system
 // (ulimit -f), its write fails. From then on std::terminate and a library that calls exit() end the program with a line and an
@@ -44,9 +35,6 @@ int fail(const std::string& who, const std::string& what, int code);
 // The same for the exception that is being handled, "who: rank what". If memory ran out, the line ends with `more`, and an
 // exception that does not say so itself is told without an allocation. NobodyReads prints nothing and returns kInterrupted.
 int fail(const std::string& who, const std::string& rank = "", const char* more = "") noexcept;
-
-// Ends work that asked whether to stop.
-struct Interrupted {};
 
 // main() returns regular_end(code). Any other end counts as an exit() in a library.
 int regular_end(int code);

@@ -9,9 +9,9 @@
 #include "io/data/class_names.h"
 #include "io/data/fashion_mnist.h"
 #include "io/data/image_sets.h"
-#include "tools/model_data.h"
+#include "equivalence/services/model_data.h"
 #include "tools/output.h"
-#include "tools/training_start.h"
+#include "tools/train_options.h"
 #include "tools/verb.h"
 #include "training/fields.h"
 #include "training/model_file.h"
@@ -30,7 +30,7 @@ struct EvaluateOptions {
   std::optional<double> test_share;
   std::optional<data::IdWidth> ids;
   bool is_text = false;
-  TrainOptions training;  // threads and device; the rest is the file's
+  training::TrainerOptions training;  // threads and device; the rest is the file's
 };
 
 void check_options(const EvaluateOptions& o) {
@@ -98,13 +98,13 @@ int run(EvaluateOptions& o) {
   check_outputs({{"--json", o.json}},
                 {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data), test_data_input(o.test_data)});
   check_options(o);
-  check_device(o.training.training.device);
-  const std::unique_ptr<nn::Module> model = load_finite_model(o.model);
+  training::check_device(o.training.training.device);
+  const std::unique_ptr<nn::Module> model = services::load_finite_model(o.model);
   const SafetensorsFile file(o.model);
   training::TrainingOptions& t = o.training.training;
   {
     const Scope scope(o.model);
-    set_as_trained(o.training, checkpoint_values(file));
+    training::set_as_trained(o.training, checkpoint_values(file));
     t.model = training::ModelOptions(training::model_description(file));
     t.spec = training::spec_of(file);
     t.row_length = t.spec.row_length;
@@ -120,12 +120,12 @@ int run(EvaluateOptions& o) {
                                       {"--tokenizer", !o.tokenizer.empty()},
                                       {"--token-vocab", o.token_vocab > 0}})
     check(!given || of_texts, o.model, ": it holds no language model, which ", option, " belongs to");
-  check_kind(t.model.row(), o.data);
-  check_kind(t.model.row(), o.test_data, "--test-data");
+  training::check_kind(t.model.row(), o.data);
+  training::check_kind(t.model.row(), o.test_data, "--test-data");
   check_default_data(o, t);
   const std::string part = take_data(o, t);
   if (of_texts) {
-    check_tokenizer(o.tokenizer, t.spec, o.model);
+    services::check_tokenizer(o.tokenizer, t.spec, o.model);
     t.ids = o.ids, t.is_text = o.is_text, t.tokenizer = o.tokenizer;
     if (o.token_vocab > 0 || !o.tokenizer.empty()) t.spec.alphabet = {};
     if (!o.tokenizer.empty()) t.spec.tokenizer = {};
@@ -137,7 +137,7 @@ int run(EvaluateOptions& o) {
       t.token_vocab =
           training::token_vocab_of(t.spec, shape.vocab, o.test_data.empty() ? o.data : o.test_data, o.ids.has_value());
   }
-  check_data(t);
+  training::check_data(t);
   const training::Source source(t, training::Uses::evaluation);
   const training::ModelShape shown = source.options().model.shape();
   check(shape.vocab == shown.vocab && shape.image == shown.image && shape.channels == shown.channels, o.model,
@@ -148,7 +148,8 @@ int run(EvaluateOptions& o) {
         shape.vocab > 0 ? text(shown.vocab) : text(shown.image, " x ", shown.image, " x ", shown.channels));
   check(shown.classes <= shape.classes, o.data, ": there are ", shown.classes, " classes, the model has ",
         shape.classes);
-  for (const std::string& note : spec_notes(t.spec, source)) tell("isonorm evaluate", text(o.model, ": ", note));
+  for (const std::string& note : training::spec_notes(t.spec, source))
+    tell("isonorm evaluate", text(o.model, ": ", note));
   model->to(t.device);
   nn::Module* models[] = {model.get()};
   const auto pass = training::test_pass(source, models, [](int, int) { return true; });
@@ -165,7 +166,7 @@ int run(EvaluateOptions& o) {
   if (input == training::Input::images && t.data.empty() && !o.data.empty() && !t.spec.data.empty())
     said += text(o.data, ": all ", e.predictions,
                  " images for tests; the training's data have another checksum, but may have some of these images\n");
-  warn_of_averages(file, o.model);
+  services::warn_of_averages(file, o.model);
   print_and_write(said + evaluation_text(e, input) + "\n", [&] {
     if (!o.json.empty())
       write_file(o.json, evaluation_json(e, input, source.test_file_tokens(), source.test_file_bytes()) + "\n");

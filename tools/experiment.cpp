@@ -102,7 +102,7 @@ Verb add_experiment(CLI::App& app) {
                   {given.seeds != 0, kTakesSeeds, "--seeds", "has one seed"},
                   {given.full, kTakesFull, "--full", "has one scale"}})
               if (asked && !e->has(trait)) throw UsageError(text(option, ": ", e->name, " ", has));
-            check_device(o->experiment.device);
+            training::check_device(o->experiment.device);
             return run(*o);
           }};
 }

@@ -7,7 +7,7 @@
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "streams/stream.h"
-#include "tools/explanation.h"
+#include "equivalence/services/explanation.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
@@ -45,7 +45,7 @@ int run(const ExplainOptions& o) {
   dy[0] = 1;
   if (!o.gradient.empty()) dy = numbers(o.gradient, "--grad");
   if (dy.size() != x.size()) throw UsageError(text("--grad: ", dy.size(), " numbers for a row of ", x.size()));
-  print_text(explain(o.norm, x, dy, o.eps).text);
+  print_text(services::explain(o.norm, x, dy, o.eps).text);
   return kOk;
 }
 
@@ -55,9 +55,9 @@ Verb add_explain(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("explain", "Print a norm's forward and backward step by step, with the numbers");
   auto o = std::make_shared<ExplainOptions>();
-  const std::string norms = streams::listed(streams::kLayerNormForms, " or ");
+  const std::string norms = streams::listed(streams::layer_norm_forms(), " or ");
   command->add_option("NORM", o->norm, norms)->required()->check([norms](const std::string& name) {
-    for (streams::Form known : streams::kLayerNormForms)
+    for (streams::Form known : streams::layer_norm_forms())
       if (name == name_of(known)) return std::string();
     return text("there is no norm ", Shown{name, '"'}, ", expected ", norms);
   });

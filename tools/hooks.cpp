@@ -3,7 +3,7 @@
 
 #include "core/system/terminal.h"
 #include "streams/layout.h"
-#include "tools/model_data.h"
+#include "equivalence/services/model_data.h"
 #include "tools/output.h"
 #include "tools/verb.h"
 
@@ -302,7 +302,7 @@ def recorded(spec, model, run, prefix):
 
 int run(const std::string& spec) {
   check_outputs({}, {{"SPEC", spec}});
-  const std::string json = spec_text(spec);
+  const std::string json = services::spec_text(spec);
   const Scope scope(spec);
   streams::Layout::streams_from_json(json);  // throws for what convert would not read
   print_text(text(kBefore, json, kBehind));
@@ -317,7 +317,8 @@ Verb add_hooks(CLI::App& app) {
   auto spec = std::make_shared<std::string>();
   command->add_option("SPEC", *spec, "the JSON file of convert --spec, or a folder of the hub (docs/conversion.md)")
       ->required();
-  command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
+  command->footer(
+      "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
   return {command, [spec] { return run(*spec); }};
 }
 

@@ -13,8 +13,8 @@
 #include "io/data/class_names.h"
 #include "exchange/hub/folder.h"
 #include "tools/output.h"
-#include "tools/training_start.h"
-#include "tools/tree.h"
+#include "tools/train_options.h"
+#include "io/tree.h"
 #include "tools/verb.h"
 #include "training/fields.h"
 #include "training/model_file.h"
@@ -43,8 +43,8 @@ void print_model(const Metadata& description) {
 }
 
 void print_training(const Metadata& values) {
-  TrainOptions given, defaults;
-  set_as_trained(given, values);
+  training::TrainerOptions given, defaults;
+  training::set_as_trained(given, values);
   training::Fields of_given, of_defaults;
   fields(given.training, of_given), fields(given, of_given);
   fields(defaults.training, of_defaults), fields(defaults, of_defaults);
@@ -84,11 +84,11 @@ std::string fit_text(const data::PictureFit& fit, int64_t side) {
 void print_spec(const training::DataSpec& spec, const Metadata& description) {
   if (!spec.alphabet.empty()) say("alphabet", plural(spec.alphabet.size(), "byte"));
   if (!spec.tokenizer.empty())
-    say("tokenizer", text("tokenizer.json of ", with_commas(std::ssize(spec.tokenizer)), " bytes"));
+    say("tokenizer", text("tokenizer.json of ", io::with_commas(std::ssize(spec.tokenizer)), " bytes"));
   if (!spec.classes.empty()) say("classes", data::class_list(spec.classes));
   if (!spec.preprocessor.empty()) {
     const training::ModelShape shape = training::ModelOptions(description).shape();
-    say("pixels", scale_text(spec, shape));
+    say("pixels", training::scale_text(spec, shape));
     say("pictures", fit_text(preprocessor_of(spec, shape.image, shape.channels).fit, shape.image));
   }
   if (!spec.data.empty()) say("data", printable(spec.data, 80));
@@ -112,7 +112,7 @@ int run(const InfoOptions& o) {
     state = file.state, foreign = file.foreign;
     const bool ours = !file.description.empty();  // else an entry's name is another program's
     const training::DataSpec spec = ours ? training::spec_of(*file.file) : training::DataSpec();
-    say("file", text(path, ", ", with_commas(static_cast<int64_t>(std::filesystem::file_size(path))), " bytes"));
+    say("file", text(path, ", ", io::with_commas(static_cast<int64_t>(std::filesystem::file_size(path))), " bytes"));
     if (ours) print_model(file.description);
     if (is_checkpoint(file.file->metadata())) print_training(checkpoint_values(*file.file));
     for (const auto& [key, value] : file.other)
@@ -120,7 +120,7 @@ int run(const InfoOptions& o) {
     print_spec(spec, file.description);
   }
   print_line("");
-  for (const std::string& line : tree_of(state.outline, foreign)) print_line(line);
+  for (const std::string& line : io::tree_of(state.outline, foreign)) print_line(line);
   return kOk;
 }
 

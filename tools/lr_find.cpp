@@ -7,13 +7,15 @@
 #include "core/random.h"
 #include "core/system/parallel.h"
 #include "core/system/terminal.h"
+#include "equivalence/services/initial_weights.h"
 #include "streams/stream.h"
 #include "tools/config.h"
 #include "tools/help.h"
-#include "tools/training_start.h"
+#include "tools/train_options.h"
 #include "tools/verb.h"
 #include "training/build_model.h"
 #include "training/records/curves.h"
+#include "training/steps/callbacks.h"
 #include "training/steps/lr_range.h"
 
 namespace isonorm::tools {
@@ -67,15 +69,15 @@ reports::Document range_document(const training::LrRange& range, const training:
 int run(LrFindOptions& find) {
   CLI::App& command = *find.train.command;
   take_config(command, find.train.config, *command.get_parent()->get_subcommand("train"));
-  TrainOptions& o = find.train.options;
+  training::TrainerOptions& o = find.train.options;
   take_data(find.train);
-  check_output_options(o.output, {data_input(o.training.data),
-                                  test_data_input(o.training.test_data),
-                                  {"--init", o.init},
-                                  {"--tokenizer", o.training.tokenizer},
-                                  {"--config", find.train.config}});
+  check_output_options(find.train.output, {data_input(o.training.data),
+                                           test_data_input(o.training.test_data),
+                                           {"--init", o.init},
+                                           {"--tokenizer", o.training.tokenizer},
+                                           {"--config", find.train.config}});
   set_options(find.train, nullptr);
-  check_data(o.training);
+  training::check_data(o.training);
   if (const int steps = o.training.step_count(); steps < kLeastSteps)
     throw UsageError(text("--steps: ", steps, " are too few for a range test, expected at least ", kLeastSteps));
   if (!(find.from < find.to && std::isfinite(find.to / find.from)))
@@ -87,7 +89,7 @@ int run(LrFindOptions& find) {
   manual_seed(options.seed);
   const std::unique_ptr<nn::Module> model = build_model(options, options.model.stream());
   if (!o.init.empty()) {
-    const TensorMap weights = initial_weights(o.init, *model, options.dtype, options.spec, o.extend_alphabet);
+    const TensorMap weights = services::initial_weights(o.init, *model, options.dtype, options.spec, o.extend_alphabet);
     const Scope scope(o.init);
     model->load_state_dict(weights);
   }
@@ -100,14 +102,14 @@ int run(LrFindOptions& find) {
   training::LrRange range(find.from, find.to, options.step_count());
   training::Loop loop(
       step, [&](int64_t t) { return source.batch(t); }, [&](int64_t t) { return range.lr(t); }, {.stop_at_nan = false});
-  StatusLine status(stderr, o.output.quiet);
+  StatusLine status(stderr, find.train.output.quiet);
   loop.every(1, training::Progress(status, range.steps()));
   loop.every(1, [&](const training::TrainingStep& s) { return range.take(s.loss); });
   loop.run(range.steps());
   status.clear();
   if (range.losses().empty())
     throw Diverged(text("the loss of step 1 is not a finite number; the learning rate is ", range.lr(0)));
-  show(range_document(range, options), o.output.quiet, o.output.report, o.output.json);
+  show(range_document(range, options), find.train.output.quiet, find.train.output.report, find.train.output.json);
   return kOk;
 }
 
@@ -118,12 +120,12 @@ Verb add_lr_find(CLI::App& app) {
   auto o = std::make_shared<LrFindOptions>();
   o->train.command = command;
   o->train.options.training.steps = kSteps;
-  add_train_options(o->train, [](std::string_view name) { return is_of_train(name) && !is_of_course(name); });
+  add_train_options(o->train, [](std::string_view name) { return training::is_of_train(name) && !is_of_course(name); });
   add_number(*command, "from", o->from, "first learning rate", training::above(0));
   add_number(*command, "to", o->to, "last learning rate", training::above(0));
-  command->add_option("--report", o->train.options.output.report, "write the curves as an HTML page");
-  command->add_option("--json", o->train.options.output.json, "write the numbers as a JSON object");
-  command->add_flag("-q,--quiet", o->train.options.output.quiet, "print the suggestion only");
+  command->add_option("--report", o->train.output.report, "write the curves as an HTML page");
+  command->add_option("--json", o->train.output.json, "write the numbers as a JSON object");
+  command->add_flag("-q,--quiet", o->train.output.quiet, "print the suggestion only");
   command->footer(
       "It ends where the smoothed loss is four times its least. The weights are thrown away. (Smith, 1506.01186.)\n"
       "Exit codes: 0 shown, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or threads, "

@@ -171,7 +171,6 @@ int program(int argc, char** argv) {
 int main(int argc, char** argv) {
   libraries_have_started();
   guard_the_end();
-  own_this_process();
   int code = kInternal;
   try {
     code = program(argc, argv);

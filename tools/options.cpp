@@ -48,7 +48,7 @@ int64_t size_of(const std::string& word) {
   return size < 0x1p63 ? static_cast<int64_t>(size) : 0;
 }
 
-CLI::Option* add_option(CLI::App& command, const Option& option, Given& given, std::string help) {
+CLI::Option* add_option(CLI::App& command, const Option& option, training::Given& given, std::string help) {
   const std::string name = option.name;
   if (option.flag()) {
     const bool on = option.text() == "true";  // then the flag turns it off
@@ -68,12 +68,13 @@ CLI::Option* add_option(CLI::App& command, const Option& option, Given& given, s
 
 }  // namespace
 
-void add_options(CLI::App& command, const std::vector<Option>& options, Given& given, const Wanted& wanted) {
+void add_options(CLI::App& command, const std::vector<Option>& options, training::Given& given, const Wanted& wanted) {
   for (const Option& option : options)
     if (!option.help.empty() && (!wanted || wanted(option.name))) add_option(command, option, given, option.help);
 }
 
-void add_training_options(CLI::App& command, const TrainingOptions& defaults, Given& given, const Wanted& wanted) {
+void add_training_options(CLI::App& command, const TrainingOptions& defaults, training::Given& given,
+                          const Wanted& wanted) {
   TrainingOptions o = defaults;
   command
       .add_option_function<std::string>(
@@ -98,7 +99,7 @@ void add_training_options(CLI::App& command, const TrainingOptions& defaults, Gi
   add_options(command, f.options, given, wanted);
 }
 
-CLI::Validator one_of(std::span<const streams::Form> forms) {
+CLI::Validator one_of(const streams::Forms& forms) {
   std::string names;  // for help: "{layer_norm,rms_norm}"
   for (streams::Form f : forms) names += text(names.empty() ? "{" : ",", name_of(f));
   const auto check = [forms](const std::string& name) {
@@ -111,7 +112,7 @@ CLI::Validator one_of(std::span<const streams::Form> forms) {
 
 CLI::Option* add_value(CLI::App& command, const Option& option) {
   return add_word(command, option, option.help, [option](const std::string& word) {
-    if (const std::string fault = set_option(option, word); !fault.empty())
+    if (const std::string fault = training::set_option(option, word); !fault.empty())
       throw CLI::ValidationError(training::word_of(option.name), fault);
   });
 }
@@ -130,7 +131,7 @@ void add_shard_size(CLI::App& command, const std::string& help, std::function<vo
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& help) { add_number(command, "seed", seed, help); }
 
 void add_threads(CLI::App& command, int& threads) {
-  add_number(command, "threads", threads, "threads (default: all)", kThreads);
+  add_number(command, "threads", threads, "threads (default: all)", training::kThreads);
 }
 
 void add_device_option(CLI::App& command, const char* name, const std::string& help, std::function<void(Device)> take) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "streams/stream.h"
-#include "tools/given.h"
+#include "training/run/given.h"
 #include "tools/output.h"
 #include "tools/verb.h"
 #include "training/training_options.h"
@@ -18,10 +18,10 @@ namespace isonorm::tools {
 using Wanted = std::function<bool(std::string_view name)>;
 
 // Adds every one in `options` that has a help and is `wanted`, in its group. Help shows their values as the defaults.
-void add_options(CLI::App& command, const std::vector<training::Option>& options, Given& given,
+void add_options(CLI::App& command, const std::vector<training::Option>& options, training::Given& given,
                  const Wanted& wanted = {});
 // Adds --model and all options of trainings and models.
-void add_training_options(CLI::App& command, const training::TrainingOptions& defaults, Given& given,
+void add_training_options(CLI::App& command, const training::TrainingOptions& defaults, training::Given& given,
                           const Wanted& wanted = {});
 
 // Adds an option for a number within these limits: "top_k" is --top-k. Help shows its value as the default, if it has one and
@@ -55,7 +55,7 @@ void add_device(CLI::App& command, Device& device);
 void add_device_option(CLI::App& command, const char* name, const std::string& help, std::function<void(Device)> take);
 
 // Accepts the name of a form in `forms`.
-CLI::Validator one_of(std::span<const streams::Form> forms);
+CLI::Validator one_of(const streams::Forms& forms);
 
 // Adds --seed.
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& help);

@@ -7,32 +7,25 @@
 #include <string_view>
 #include <vector>
 
+#include "equivalence/services/named_files.h"
 #include "reports/document.h"
-#include "tools/registry.h"
 
 namespace isonorm::tools {
 
-// The files of --data and --test-data, whichever model reads them.
-NamedFile data_input(const std::string& path);
-NamedFile test_data_input(const std::string& path);
+using services::data_input, services::test_data_input, services::NamedFile, services::Written;  // for every verb
 
-// Returns true if two names lead to the same regular file, which need not exist yet. An empty name leads to no file.
-bool one_file(const std::string& a, const std::string& b);
-
-// Every verb calls it once, before any work, with all files that it writes and reads. The file of ISONORM_PROFILE is one more
-// output. If an output is standard output (/dev/stdout, or a pipe that standard output is, too), all that is printed goes to
-// standard error from then on. Inputs that are pipes are read to their end (tools/pipes.h). Throws UsageError if
-// an output is an input, another output, a regular file that standard output or error goes to (see Registry), or a binary file
-// for a terminal, or if a path is "-" (see take_dashes()); Error (io) if an output could not be written now.
-void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
+// Every verb calls it once, before any work, with all files that it writes and reads. Throws as services::check_files().
+// Then reads inputs that are pipes to their end (tools/pipes.h). If an output is standard output (/dev/stdout, or a pipe that
+// standard output is, too), all that is printed goes to standard error from then on. Every later replacement of a file is
+// checked against these files.
+void check_outputs(const services::NamedFiles& files);
+inline void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
+  check_outputs({outputs, inputs});
+}
 
 // Drops the recording for the file of ISONORM_PROFILE if check_outputs() has not returned: the file may be an input. Call it
 // when the program ends.
 void drop_unchecked_profile();
-
-// From now on check_outputs() also redirects standard output and reads pipes, and every later replacement of a file is checked against its
-// inputs and outputs. Only the program calls it: in another process an output of one call may be an input of the next.
-void own_this_process();
 
 // Throws Error (io) if a file at `path` does not begin with `begin`: the file is not isonorm's, and writing `output`
 // would replace it.

@@ -60,9 +60,9 @@ void keep_pipe(const std::string& path, int descriptor) {
 
 }  // namespace
 
-void keep_pipes(const std::vector<NamedFile>& inputs) {
-  std::map<int, NamedFile> pipes;  // by their descriptors
-  for (const NamedFile& input : inputs) {
+void keep_pipes(const std::vector<services::NamedFile>& inputs) {
+  std::map<int, services::NamedFile> pipes;  // by their descriptors
+  for (const services::NamedFile& input : inputs) {
     const int descriptor = input.path.empty() ? -1 : io::descriptor_of(input.path);
     if (descriptor < 0 || descriptor == STDOUT_FILENO || descriptor == STDERR_FILENO) continue;
     const auto [at, is_new] = pipes.emplace(descriptor, input);

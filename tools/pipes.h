@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "tools/registry.h"
+#include "equivalence/services/named_files.h"
 
 namespace isonorm::tools {
 
@@ -12,6 +12,6 @@ namespace isonorm::tools {
 // and read twice. Standard input that was read in part begins where it stands.
 // Throws UsageError if two options name standard input, or if MPI has started several processes, since only one would get
 // it; Error (io) if an input cannot be read or kept.
-void keep_pipes(const std::vector<NamedFile>& inputs);
+void keep_pipes(const std::vector<services::NamedFile>& inputs);
 
 }  // namespace isonorm::tools

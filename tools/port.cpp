@@ -15,7 +15,7 @@
 #include "exchange/onnx/model.h"
 #include "streams/stream.h"
 #include "io/tokenizers/tokenizer.h"
-#include "tools/model_data.h"
+#include "equivalence/services/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
@@ -31,8 +31,7 @@ constexpr int64_t kMostPreprocessor = int64_t{1} << 20;  // bytes of the file
 
 // What a folder does not say.
 bool not_of_folder(std::string_view option) {
-  return std::ranges::count(training::kOfTrainingAlone, option) > 0 || option == "model.storage" ||
-         option == "model.centre_readers" || option == "model.recentring";
+  return training::is_training_only(option) || option == "model.storage" || option == "model.centre_readers";
 }
 
 // The options of a folder's model. Throws, naming the key of config.json, where one cannot be that.
@@ -142,7 +141,7 @@ int run_import(const PortPaths& o) {
 
 // Raw weights of any form of Pre-LN are the Pre-LN model's.
 ModelOptions in_stored_form(ModelOptions o) {
-  if (training::stored_form(o) == streams::Form::layer_norm) o.stream() = {};
+  if (row_of(training::stored_form(o)).raw()) o.stream() = {};
   return o;
 }
 
@@ -154,7 +153,8 @@ bool is_zero(const LazyState& state, const std::string& name) {
 // Stored weights of rms_norm are the weights of a model with RMSNorm by definition. A head's bias of zeros is none: older versions of
 // isonorm import gave one to every head that is not tied.
 ModelOptions as_published(ModelOptions o, const LazyState& state) {
-  if (o.stream().form == streams::Form::rms_norm) o.stream() = {.form = streams::Form::uncentred_rms_norm};
+  if (const streams::Form form = streams::uncentred(o.stream().form); form != o.stream().form)
+    o.stream() = {.form = form};
   if (state.outline.find("head.bias") && o.has("head_bias") && is_zero(state, "head.bias")) o.set({"head_bias", false});
   return o;
 }
@@ -284,7 +284,7 @@ int run_onnx(const PortPaths& o) {
   const training::DataSpec spec = training::spec_of(*file.file);
   training::DataSpec of_images{.classes = spec.classes, .preprocessor = spec.preprocessor};
   onnx::save_model(o.out, file.state, options, of_images.entries(), dtype, opset);
-  warn_of_averages(*file.file, o.in);
+  services::warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", options.row().noun, ", ", name_of(training::stored_form(options)), ", ", dtype,
                   ", opset ", opset, "."));
   return kOk;
@@ -312,7 +312,7 @@ int run_gguf(const PortPaths& o) {
   const Metadata description = model.description();
   const LazyState state = exported(port, as_wider(file.state, model), description);
   hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype), tokenizer);
-  warn_of_averages(*file.file, o.in);
+  services::warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", port.type, ", ", state.outline.size(), " tensors."));
   return kOk;
 }
@@ -357,7 +357,7 @@ int run_export(const PortPaths& o) {
   if (!spec.preprocessor.empty())
     content.texts.emplace("preprocessor_config.json", dump(parsed(spec.preprocessor), 2) + '\n');
   hub::write_folder(o.out, content, o.shard.value_or(5'000'000'000));
-  warn_of_averages(*file.file, o.in);
+  services::warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", port.architecture, ", ", state.outline.size(), " tensors."));
   return kOk;
 }

@@ -8,6 +8,7 @@
 #include "core/system/terminal.h"
 #include "lab/certificate/certificate_text.h"
 #include "equivalence/lockstep/prove.h"
+#include "equivalence/services/proof_options.h"
 #include "equivalence/text/proof_text.h"
 #include "io/line_log.h"
 #include "streams/stream.h"
@@ -26,7 +27,7 @@ using namespace equivalence;
 
 struct ProveOptions {
   ProofOptions proof;
-  Given given;
+  training::Given given;
   OutputOptions output;
   bool certificate = false;
   std::vector<std::string> architectures;
@@ -50,7 +51,7 @@ CertificateOptions certificate_options(const CLI::App& command, const ProveOptio
   if (o.proof.training.steps) c.steps = *o.proof.training.steps;
   if (o.architectures.empty()) return c;
   c.architectures.clear();
-  check_names("--architectures", o.architectures, training::names_of(architectures()));
+  training::check_names("--architectures", o.architectures, training::names_of(architectures()));
   for (const std::string& name : o.architectures) c.architectures.push_back(architecture(name));
   return c;
 }
@@ -143,8 +144,8 @@ Verb add_prove(CLI::App& app) {
   command->add_option("--forms", o->proof.forms, "forms to compare with layer_norm, separated by commas")
       ->delimiter(',')
       ->capture_default_str();
-  add_training_options(*command, o->proof.training, o->given, is_of_proofs);
-  add_number(*command, "controls", o->proof.controls, "runs of layer_norm moved by one ulp", kControls);
+  add_training_options(*command, o->proof.training, o->given, services::is_of_proofs);
+  add_number(*command, "controls", o->proof.controls, "runs of layer_norm moved by one ulp", services::kControls);
   add_device_option(*command, "--against",
                     "another device: train layer_norm there, too, and say whether it is the same training",
                     [o = o.get()](Device d) { o->proof.against = d; });
@@ -158,15 +159,15 @@ Verb add_prove(CLI::App& app) {
       ->delimiter(',');
   command->footer(
       "Steps: 200 in f64, 50 in f32. Exit codes: 0 every run came out as expected, 1 not, 2 usage, 3 bad input, 4 "
-      "input/output, 5 undecided (rounding alone moves the runs as far as a wrong training would), 70 no memory or "
+      "input/output, 5 undecided (rounding alone moves the runs as far as a negative control would), 70 no memory or "
       "threads, 130 interrupted.");
   lead_with(*command, {"--forms", "--model", "--data", "--width", "--depth", "--steps", "--batch", "--lr", "--controls",
                        "--certificate"});
   return {command, [o, command] {
-            set_training_options(o->proof.training, o->given);
+            training::set_training_options(o->proof.training, o->given);
             if (o->certificate) return run(certificate_options(*command, *o), o->output);
             if (!o->architectures.empty()) throw UsageError("--architectures belongs to --certificate");
-            check_proof(o->proof);
+            services::check_proof(o->proof);
             return run(*o);
           }};
 }

@@ -14,7 +14,7 @@
 #include "nn/generate.h"
 #include "io/tokenizers/tokenizer.h"
 #include "tools/interrupt.h"
-#include "tools/model_data.h"
+#include "equivalence/services/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
@@ -95,7 +95,7 @@ Vocabulary vocabulary_of(const SampleOptions& o, int64_t ids) {
     return training::spec_of(file);
   }();
   if (!spec.alphabet.empty()) return bytes(o.model, spec.alphabet);
-  if (!spec.tokenizer.empty()) return tokens(o.model, held_tokenizer(o.model, spec.tokenizer));
+  if (!spec.tokenizer.empty()) return tokens(o.model, services::held_tokenizer(o.model, spec.tokenizer));
   throw UsageError(text(o.model, " does not say what its ids stand for: --tokenizer, --data or --ids is needed"));
 }
 
@@ -161,10 +161,10 @@ void check_options(const SampleOptions& o) {
 
 int run(SampleOptions o) {
   check_options(o);
-  check_device(o.device);
+  training::check_device(o.device);
   const std::string from = o.prompt == "-" ? "/dev/stdin" : "";  // the file of the prompt
   check_outputs({}, {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data), {"PROMPT", from}});
-  const std::unique_ptr<nn::Module> module = load_finite_model(o.model);
+  const std::unique_ptr<nn::Module> module = services::load_finite_model(o.model);
   auto* model = dynamic_cast<nn::Gpt*>(module.get());
   check(model != nullptr, o.model, ": it holds no language model");
   const int64_t ids = model->options.vocab;
@@ -206,7 +206,7 @@ int run(SampleOptions o) {
     if (o.count > 1) print_text(text(i > 0 ? "\n" : "", texts[i].text()));
     print_text("\n");
   }
-  warn_of_averages(SafetensorsFile(o.model), o.model);
+  services::warn_of_averages(SafetensorsFile(o.model), o.model);
   if (!o.quiet)
     std::fputs(printed("%d tokens, %.1f tokens/s\n", made, static_cast<double>(made) / seconds).c_str(), stderr);
   return interrupted() ? kInterrupted : kOk;

@@ -1,6 +1,6 @@
 // isonorm spec FOLDER: the description of a published model, as convert --spec takes it.
 #include "core/system/terminal.h"
-#include "tools/model_data.h"
+#include "equivalence/services/model_data.h"
 #include "tools/output.h"
 #include "tools/verb.h"
 
@@ -12,10 +12,11 @@ Verb add_spec(CLI::App& app) {
   command->add_option("FOLDER", *folder, "with config.json and weights, as the Hugging Face hub has it")
       ->required()
       ->check(CLI::ExistingDirectory);
-  command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
+  command->footer(
+      "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
   return {command, [folder] {
             check_outputs({}, {{"FOLDER", *folder}});
-            print_text(spec_text(*folder));
+            print_text(services::spec_text(*folder));
             return kOk;
           }};
 }

@@ -143,11 +143,11 @@ Verb add_table(CLI::App& app) {
       ". Exit codes: 0 every cell is as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 5 undecided: a cell "
       "shows nothing either way and none contradicts, 70 no memory or threads, 130 interrupted."));
   return {command, [o, command] {
-            check_device(o->table.device);
+            training::check_device(o->table.device);
             if (command->count("--model") == 0)
               if (const training::ModelRow* row = training::model_for(o->table.data)) o->table.model = row;
-            check_kind(*o->table.model, o->table.data);
-            check_names("--optimizers", o->optimizers, training::names_of(recipes()));
+            training::check_kind(*o->table.model, o->table.data);
+            training::check_names("--optimizers", o->optimizers, training::names_of(recipes()));
             return run(*o, *command);
           }};
 }

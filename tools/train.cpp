@@ -1,61 +1,54 @@
 // isonorm train: trains one form, saves and resumes a checkpoint, evaluates.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <filesystem>
 
 #include "core/error.h"
-#include "core/printed.h"
-#include "core/system/foreign_text.h"
-#include "core/system/parallel.h"
 #include "distributed/world.h"
-#include "gpu/device.h"
+#include "equivalence/services/initial_weights.h"
 #include "io/name_lock.h"
-#include "streams/stream.h"
-#include "io/tokenizers/tokenizer.h"
 #include "tools/config.h"
 #include "tools/help.h"
-#include "tools/training.h"
-#include "tools/training_start.h"
+#include "tools/interrupt.h"
+#include "tools/train_options.h"
 #include "tools/verb.h"
-#include "training/fields.h"
-#include "training/model_file.h"
-#include "training/options/option.h"
-#include "training/records/training_log.h"
 #include "training/records/training_text.h"
+#include "training/run/given.h"
+#include "training/run/trainer.h"
 
 namespace isonorm::tools {
 namespace {
 
-using namespace equivalence;
+using training::TrainerOptions;
 
 // The options of the run, for --config.
-std::string config_beside(const TrainOptions& o) { return o.checkpoint + ".toml"; }
+std::string config_beside(const TrainerOptions& o) { return o.checkpoint + ".toml"; }
 
 // The file that --config reads is not written.
-bool writes_config(const TrainOptions& o, const std::string& config) {
-  return !o.checkpoint.empty() && !one_file(config_beside(o), config);
+bool writes_config(const TrainerOptions& o, const std::string& config) {
+  return !o.checkpoint.empty() && !services::one_file(config_beside(o), config);
 }
 
-void check_config_beside(const TrainOptions& o, const std::string& config) {
+void check_config_beside(const TrainerOptions& o, const std::string& config) {
   if (writes_config(o, config)) check_ours(config_beside(o), kConfigBegin, "--checkpoint " + o.checkpoint);
 }
 
 // True if the path, or a folder that it lies in, is the file.
 bool is_at_or_below(const std::filesystem::path& path, const std::string& file) {
-  return one_file(path.string(), file) ||
+  return services::one_file(path.string(), file) ||
          (path.has_parent_path() && path != path.parent_path() && is_at_or_below(path.parent_path(), file));
 }
 
-void check_outputs(const TrainOptions& o, const std::string& config) {
+void check_outputs(const GivenTraining& verb) {
+  const TrainerOptions& o = verb.options;
+  const std::string& config = verb.config;
   NamedFile checkpoint{"--checkpoint", o.checkpoint}, best{"--best", o.best};
   if (!o.checkpoint.empty()) checkpoint.beside = {previous_checkpoint(o.checkpoint), io::NameLock::file(o.checkpoint)};
   if (writes_config(o, config)) checkpoint.beside.push_back(config_beside(o));
   if (!o.best.empty()) best.beside = {io::NameLock::file(o.best)};
-  for (const std::string& file : {o.checkpoint, o.best, o.average, o.output.log, o.output.report, o.output.json})
+  for (const std::string& file :
+       {o.checkpoint, o.best, o.average, verb.output.log, verb.output.report, verb.output.json})
     if (is_at_or_below(o.tensorboard, file))
       throw UsageError(text("--tensorboard: ", o.tensorboard, " is to be a folder, and ", file, " a file"));
-  check_output_options(o.output,
+  check_output_options(verb.output,
                        {data_input(o.training.data),
                         test_data_input(o.training.test_data),
                         {"--init", o.init},
@@ -67,49 +60,36 @@ void check_outputs(const TrainOptions& o, const std::string& config) {
   check_config_beside(o, config);
 }
 
-void check_options(const TrainOptions& o) {
-  check_data(o.training);
-  if (o.extend_alphabet && o.init.empty()) throw UsageError("--extend-alphabet needs --init");
-  if (o.extend && o.checkpoint.empty()) throw UsageError("--extend needs --checkpoint");
-  if (!o.average.empty() && o.training.ema == 0) throw UsageError("--ema-file needs --ema");
-  if (!o.best.empty() && o.evaluate_every == 0) throw UsageError("--best needs --evaluate-every");
-  if (o.patience > 0 && o.evaluate_every == 0) throw UsageError("--patience needs --evaluate-every");
-}
-
 int run(GivenTraining& verb) {
   take_config(*verb.command, verb.config);
-  TrainOptions& o = verb.options;
+  TrainerOptions& o = verb.options;
   distributed::Group& ranks = distributed::world();
   const bool first = ranks.rank() == 0;
   take_data(verb);
-  if (!first) o.output = {}, o.output.quiet = true, o.tensorboard = "";  // one rank prints and writes
-  if (first) check_outputs(o, verb.config);
-  make_folder(o.tensorboard);
-  const io::NameLock lock(first ? o.checkpoint : ""), best_lock(first ? o.best : "");  // before they are read
-  ranks.barrier();
-  std::optional<NewestCheckpoint> newest = checkpoint_to_go_on_from(o.checkpoint);
-  ranks.check_same(newest ? text(newest->path, " after step ", integer_at(newest->checkpoint.values, "step"))
-                          : text("there is no ", o.checkpoint),
-                   "checkpoint");
-  set_options(verb, newest ? &*newest : nullptr);
-  o.training.ranks = ranks.size();
-  check_options(o);
-  if (o.training.threads > 0) set_num_threads(o.training.threads);
-  gpu::set_deterministic(!o.any_order);
-  Training training(o, std::move(newest));
-  const bool repeats = !training.result().manifest.command.empty();
+  o.log = verb.output.log, o.quiet = verb.output.quiet;
+  if (first) check_outputs(verb);
+  if (first) make_folder(o.tensorboard);
+  auto files = std::make_unique<training::LockedCheckpoint>(o);
+  set_options(verb, files->newest ? &*files->newest : nullptr);
+  training::check_data(o.training);
+  o.read_init = [&o](const nn::Module& model, const training::DataSpec& spec) {
+    return services::initial_weights(o.init, model, o.training.dtype, spec, o.extend_alphabet);
+  };
+  training::Trainer trainer(o, std::move(files));
+  const bool repeats = !trainer.result().manifest.command.empty();
   if (first && repeats && writes_config(o, verb.config)) {
     check_config_beside(o, verb.config);
-    write_file(config_beside(o), config_of("train", given_of(o)));
+    write_file(config_beside(o), config_of("train", given_of(trainer.options())));
   }
-  if (!training.run()) {
+  catch_interrupt();
+  if (!trainer.train(interrupted)) {
     if (!first) return kInterrupted;
     return fail("isonorm train",
-                text("interrupted after step ", training.step_count(), " of ", o.training.step_count(),
+                text("interrupted after step ", trainer.step_count(), " of ", trainer.options().training.step_count(),
                      o.checkpoint.empty() ? "" : text("; the same command goes on from ", o.checkpoint)),
                 kInterrupted);
   }
-  ranks.on_first([&] { show(document_of(training.result()), o.output.quiet, o.output.report, o.output.json); });
+  ranks.on_first([&] { show(document_of(trainer.result()), o.quiet, verb.output.report, verb.output.json); });
   return kOk;
 }
 
@@ -119,8 +99,8 @@ Verb add_train(CLI::App& app) {
   CLI::App* command = app.add_subcommand("train", "Train one form of a model: save, resume, evaluate");
   auto verb = std::make_shared<GivenTraining>();
   verb->command = command;
-  TrainOptions* o = &verb->options;
-  add_train_options(*verb, is_of_train);
+  TrainerOptions* o = &verb->options;
+  add_train_options(*verb, training::is_of_train);
   command->add_option("--ema-file", o->average,
                       "write the averaged weights of --ema into this file; test passes use these weights");
   command->add_option(
@@ -138,7 +118,7 @@ Verb add_train(CLI::App& app) {
   command->get_option("--epochs")->group("Training");
   command->add_option("--tensorboard", o->tensorboard, "write event files of TensorBoard into this folder")
       ->group("Output");
-  add_output_options(*command, o->output, "the training", "result");
+  add_output_options(*command, verb->output, "the training", "result");
   command->get_option("--log")->description(
       "write a line of JSON for each step, or a row of CSV if the name ends in .csv");
   command->footer(

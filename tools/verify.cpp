@@ -3,14 +3,15 @@
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
-#include "tools/verification.h"
+#include "equivalence/services/verification.h"
 
 namespace isonorm::tools {
 namespace {
 
-int run(const VerifyOptions& o) {
-  check_device(o.device);
-  const Verified found = verify_files(o);
+int run(const services::VerifyOptions& o) {
+  training::check_device(o.device);
+  check_outputs(services::files_of(o));
+  const services::Verified found = services::verify(o);
   for (const std::string& line : found.lines(o.quiet)) print_line(line);
   return exit_code(found.verdict());
 }
@@ -19,7 +20,7 @@ int run(const VerifyOptions& o) {
 
 Verb add_verify(CLI::App& app) {
   CLI::App* command = app.add_subcommand("verify", "Say whether two checkpoints are one function");
-  auto o = std::make_shared<VerifyOptions>();
+  auto o = std::make_shared<services::VerifyOptions>();
   command
       ->add_option("A", o->a, "a checkpoint of isonorm train, a safetensors file, or a folder of the Hugging Face hub")
       ->required();

@@ -1,4 +1,4 @@
-// The model that options describe.
+// Makes the model that options describe.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace isonorm::training {
 
-// The model that `options` describe, on that stream, with parameters of options.dtype
-// on options.device: made on the CPU, so that they are the same on every device.
+// Makes the model of `options` on the given stream, with parameters of options.dtype on options.device. Initial values
+// are drawn on the CPU, so they are the same for every device.
 std::unique_ptr<nn::Module> build_model(const TrainingOptions& options, const streams::StreamOptions& stream);
 
 }  // namespace isonorm::training

@@ -57,10 +57,11 @@ template <> struct Word<Warmup> {
 
 namespace {
 
-// Of dimensions: two of them can be multiplied.
+// Limits for sizes: the product of two does not overflow.
 constexpr Limits size(double least) { return {.least = least, .most = 1 << 24}; }
 
-// "decoupled for adamw (default 0.01), sgdw, lion; else L2 (default 0)": those with a default of their own first.
+// "decoupled for adamw (default 0.01), sgdw, lion; else L2 (default 0)": optimizers with a default of their own come
+// first.
 std::string decay_help() {
   std::string first, rest;
   for (const OptimizerRow& row : optimizers()) {
@@ -92,65 +93,73 @@ std::string tuning_help(const char* what, std::optional<double> Tuning::*member)
 
 }  // namespace
 
-// The bindings name every member: one more does not compile until it has its line. The stream says which norm it is.
+// The structured binding names every member, so a new one does not compile until it is listed. The norm is not an
+// option here: the stream's form determines it.
 void fields(nn::TransformerOptions& o, Fields& f) {
   auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions, rotary_base, rotary_share,
          qk_norm, parallel, shared_norm, causal, affine, norm_bias, folded, scaled_gains, bias, qkv_bias, norm, eps,
          final_norm, branch, connection, precision, initialisation] = o;
   f.group = "Model";
-  f("width", width, "hidden size: the width of the residual stream", size(2));
-  f("depth", depth, "Transformer blocks", {.least = 1, .most = 1 << 16});
-  f("heads", heads, "attention heads; they divide the width", size(1));
-  f("head_width", head_width, "width of a head (default: width / heads)", size(0));
-  f("kv_heads", kv_heads, "key/value heads, each used by heads / kv-heads query heads (default: heads)", size(0));
-  f("mlp_width", mlp_width, "width of the MLP (default: 4 width)", size(0));
-  f("activation", activation, "activation of the MLP");
-  f("positions", positions, "positional encoding");
-  f("rotary_base", rotary_base, "base of rotary position embeddings", above(0));
+  f("width", width, "hidden size: the width of the residual stream", size(2), kInBoth);
+  f("depth", depth, "Transformer blocks", {.least = 1, .most = 1 << 16}, kInBoth);
+  f("heads", heads, "attention heads; they divide the width", size(1), kInBoth);
+  f("head_width", head_width, "width of a head (default: width / heads)", size(0), kInBoth);
+  f("kv_heads", kv_heads, "key/value heads, each used by heads / kv-heads query heads (default: heads)", size(0),
+    kInOnnx);
+  f("mlp_width", mlp_width, "width of the MLP (default: 4 width)", size(0), kInBoth);
+  f("activation", activation, "activation of the MLP", {}, kInBoth);
+  f("positions", positions, "positional encoding", {}, kInBoth);
+  f("rotary_base", rotary_base, "base of rotary position embeddings", above(0), kInOnnx);
   f("rotary_share", rotary_share, "share of each head's entries that rotary embeddings rotate",
-    {.most = 1, .above = true});
-  f("qk_norm", qk_norm, "norm of the queries and keys of each head");
+    {.most = 1, .above = true}, kInOnnx);
+  f("qk_norm", qk_norm, "norm of the queries and keys of each head", {}, kInOnnx);
   f("parallel", parallel,
-    "attention and MLP of a block read the same stream, and the sum of their outputs is added to it");
-  f("shared_norm", shared_norm, "with --parallel: attention and MLP read the same norm");
-  f("causal", causal);
+    "attention and MLP of a block read the same stream, and the sum of their outputs is added to it", {}, kInOnnx);
+  f("shared_norm", shared_norm, "with --parallel: attention and MLP read the same norm", {}, kInOnnx);
+  f("causal", causal, "", {}, kInOnnx);
   f.group = "Norms and residual stream";
-  f("affine", affine, "norms have a learned gain and bias");
-  f("norm_bias", norm_bias, "with --affine: norms have a learned gain and no bias");
-  f("folded", folded);
-  f("scaled_gains", scaled_gains, "with --affine: the gains of the norms of block l start at 1/sqrt(l)");
+  f("affine", affine, "norms have a learned gain and bias", {}, kInBoth);
+  f("norm_bias", norm_bias, "with --affine: norms have a learned gain and no bias", {}, kInBoth);
+  f("folded", folded, "", {}, kInOnnx);
+  f("scaled_gains", scaled_gains, "with --affine: the gains of the norms of block l start at 1/sqrt(l)", {},
+    kTrainingOnly | kInBoth);
   f.group = "Model";
-  f("bias", bias, "linear layers have no biases");
-  f("qkv_bias", qkv_bias, "with --no-bias: queries, keys and values have biases");
+  f("bias", bias, "linear layers have no biases", {}, kInBoth);
+  f("qkv_bias", qkv_bias, "with --no-bias: queries, keys and values have biases", {}, kInBoth);
   f.group = "Norms and residual stream";
-  f("eps", eps, "added inside the root of every norm", above(0));
-  f("final_norm", final_norm, "no norm before the head");
-  auto& [dropout, stochastic_depth, layer_scale, recentring] = branch;
+  f("eps", eps, "added inside the root of every norm", above(0), kInBoth);
+  f("final_norm", final_norm, "no norm before the head", {}, kInOnnx);
+  auto& [dropout, stochastic_depth, layer_scale] = branch;
   f.group = "Regularization";
-  f("dropout", dropout, "dropout probability of the entries of a residual branch", kProbability);
-  f("stochastic_depth", stochastic_depth, "probability that a residual branch is skipped for an example", kProbability);
+  f("dropout", dropout, "dropout probability of the entries of a residual branch", kProbability,
+    kTrainingOnly | kInOnnx);
+  f("stochastic_depth", stochastic_depth, "probability that a residual branch is skipped for an example", kProbability,
+    kTrainingOnly | kInOnnx);
   f.group = "Norms and residual stream";
-  f("layer_scale", layer_scale, "initial value of a learned factor per entry of a residual branch; 0: no factor");
-  f("recentring", recentring);
+  f("layer_scale", layer_scale, "initial value of a learned factor per entry of a residual branch; 0: no factor", {},
+    kInOnnx);
   f("connection", connection, "residual connection: how norms and sub-layers are connected to the residual stream");
   f.group = "Precision and devices";
   f("precision", precision.products,
     "dtype of matrix products and of saved activations: full (that of --dtype) or bf16; weights and optimizer stay "
-    "f32");
-  f("stream_precision", precision.stream, "dtype of the residual stream; bf16 needs --precision bf16");
+    "f32",
+    {}, kTrainingOnly | kInOnnx);
+  f("stream_precision", precision.residual, "dtype of the residual stream; bf16 needs --precision bf16", {},
+    kTrainingOnly | kInOnnx);
   f.group = "Model";
   f("initialisation", initialisation,
     "by_layer: each layer's own; normal: N(0, 0.02^2), tables N(0, 2/5); scaled: normal, smaller where branches end; "
-    "with --tied tables are N(0, 0.02^2) in all three");
+    "with --tied tables are N(0, 0.02^2) in all three",
+    {}, kTrainingOnly | kInBoth);
 }
 
 void fields(streams::StreamOptions& o, Fields& f) {
   auto& [form, storage, centre_readers] = o;
   f.group = "Norms and residual stream";
-  f("form", form, "form of the residual stream and its norms");
-  f("storage", storage, "raw: parameters in the Pre-LN model's coordinates; mapped: in the form's own");
+  f("form", form, "form of the residual stream and its norms", {}, kInOnnx);
+  f("storage", storage, "raw: parameters in the Pre-LN model's coordinates; mapped: in the form's own", {}, kInOnnx);
   f("centre_readers", centre_readers,
-    "make the row sums of the readers zero: the same function, with less error in f32");
+    "make the row sums of the readers zero: the same function, with less error in f32", {}, kInOnnx);
 }
 
 void fields(TrainingOptions& o, Fields& f) {

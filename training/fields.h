@@ -1,4 +1,4 @@
-// The options of Transformers, streams and trainings: each a line, with its help and limits.
+// The options of Transformers, streams and trainings, one line each, with help and limits.
 #pragma once
 
 #include "training/options/option.h"
@@ -9,15 +9,14 @@ namespace isonorm::training {
 template <> struct ValueNames<nn::Precision> { static constexpr const auto& names = nn::kPrecisionNames; };
 template <> struct ValueNames<nn::Activation> { static constexpr const auto& names = nn::kActivationNames; };
 template <> struct ValueNames<nn::Initialisation> { static constexpr const auto& names = nn::kInitialisationNames; };
-template <> struct ValueNames<NormKind> {  // those that stand alone
+template <> struct ValueNames<NormKind> {  // the norms that a plain model may have
   static constexpr const char* names[] = {name_of(NormKind::none), name_of(NormKind::layer), name_of(NormKind::rms)};
 };
 template <> struct ValueNames<nn::Positions> { static constexpr const auto& names = nn::kPositionsNames; };
-template <> struct ValueNames<nn::Recentring> {
-  static constexpr const char* names[] = {"last", "first", "first_and_last"};
-};
-template <> struct ValueNames<streams::Form> {
-  static inline const std::vector<std::string> names = streams::names_of(streams::kForms);
+template <> struct Word<streams::Form> : OneOf<streams::Form, Word<streams::Form>> {
+  static std::vector<std::string> names() { return streams::names_of(streams::all_forms()); }
+  static streams::Form at(size_t i) { return streams::all_forms()[i]; }
+  static std::string written(streams::Form form) { return name_of(form); }
 };
 template <> struct ValueNames<streams::Stored> { static constexpr const char* names[] = {"raw", "mapped"}; };
 template <> struct ValueNames<optim::Decay> { static constexpr const auto& names = optim::kDecayNames; };
@@ -26,11 +25,11 @@ template <> struct ValueNames<data::Task> { static constexpr const auto& names =
 
 void fields(nn::TransformerOptions& options, Fields& f);
 void fields(streams::StreamOptions& options, Fields& f);
-void fields(TrainingOptions& options, Fields& f);  // but for the model's
+void fields(TrainingOptions& options, Fields& f);  // without the model's options
 
-bool is_of_streams(std::string_view name);  // whether it is an option of streams
+bool is_of_streams(std::string_view name);  // true if it is an option of streams
 
-// The model's, and then the training's. They refer to `options`.
+// The model's options, then the training's. They refer to `options`.
 std::vector<Option> options_of(TrainingOptions& options);
 
 }  // namespace isonorm::training

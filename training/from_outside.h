@@ -1,5 +1,5 @@
-// Rows of a program's own: a model, an optimizer or an arrangement that this library does not list. Titles, manifests
-// and certificates say so behind the name.
+// Rows from outside of the library: a model, optimizer or arrangement that a program defines itself. Titles, manifests
+// and certificates mark their names.
 #pragma once
 
 #include "core/error.h"
@@ -9,15 +9,15 @@ namespace isonorm::training {
 
 inline constexpr const char* kFromOutside = " (from outside)";
 
-// Whether a row is one of optimizers(), kModels or nn::kArrangements; whatever it calls itself.
+// True if the row is in optimizers(), kModels or nn::kArrangements, whatever its name.
 bool listed(const OptimizerRow& row);
 bool listed(const ModelRow& row);
 bool listed(const nn::Arrangement& row);
 
-// Whether the model, the optimizer or the connections are.
+// True if the model, the optimizer or the connections are from outside.
 bool from_outside(const TrainingOptions& o);
 
-// Throws, naming it, where a row lacks a name or a function that its comment asks for.
+// Throws, naming the row, if it lacks a name or a required function.
 void check_rows(const TrainingOptions& o);
 
 // "adamw", "soft_sign (from outside)".
@@ -25,7 +25,7 @@ template <class Row> std::string name_and_origin(const Row& row) {
   return text(row.name, listed(row) ? "" : kFromOutside);
 }
 
-// "adamw"; where the model or the connections are a program's own, "adamw, model bounded (from outside)".
+// "adamw"; with a model or connections from outside: "adamw, model bounded (from outside)".
 std::string rows_text(const TrainingOptions& o);
 
 }  // namespace isonorm::training

@@ -12,7 +12,7 @@
 namespace isonorm::training {
 namespace {
 
-// One of several files, as its name says, holds a part of a model.
+// Throws if the file's name says that it is one of several, so that it has only a part of a model.
 void check_whole(const std::string& path) {
   std::vector<std::string> stars;
   if (!names::matches("*-of-*.safetensors", std::filesystem::path(path).filename().string(), stars)) return;
@@ -56,7 +56,7 @@ Metadata model_description(const SafetensorsFile& file) {
     const std::string name = key.substr(trained && key.starts_with(kCheckpointValue) ? kCheckpointValue.size() : 0);
     if (name.starts_with(kOptionPrefix)) description.emplace(name, value);
   }
-  return description.contains(kModelKind) ? description : Metadata();  // of another program's entries
+  return description.contains(kModelKind) ? description : Metadata();  // else the entries are another program's
 }
 
 ModelFile load_model_file(const std::string& path) {

@@ -31,16 +31,23 @@ const ModelRow& row_of_kind(const Metadata& description, ModelList models) {
 
 const ModelRow& checked(const ModelRow& m) {
   check(m.name && m.title && m.noun, "model: a row lacks its name, title or noun");
-  check(m.options && m.options_of && m.complete && m.fields && m.stream_rows && m.more_blocks && m.enters && m.make,
-        "model: the row ", m.name, " lacks what row_of() makes");
+  check(m.defaults && m.config_of, "model: the row ", m.name, " lacks what row_of() makes");
   return m;
 }
 
 }  // namespace
 
+ModelOptions::ModelOptions(const ModelOptions& o)
+    : row_(o.row_), config_(o.config_->clone()), plain_(o.plain_), stream_(o.stream_) {}
+
+ModelOptions& ModelOptions::operator=(ModelOptions o) {
+  row_ = o.row_, config_ = std::move(o.config_), plain_ = o.plain_, stream_ = o.stream_;
+  return *this;
+}
+
 ModelOptions::ModelOptions(const ModelRow& row, const nn::TransformerOptions& given,
                            std::initializer_list<NamedValue> own)
-    : ModelOptions(row, checked(row).options()) {
+    : ModelOptions(row, checked(row).defaults()) {
   transformer() = given;
   take_norm();
   for (const NamedValue& option : own) set(option);
@@ -60,7 +67,8 @@ ModelOptions::ModelOptions(const Metadata& description, ModelList models)
   }
   if (known == description.size()) return;
   for (const auto& [key, value] : description)
-    check(key == kModelKind || (key.starts_with(kOptionPrefix) && has(key.substr(kOptionPrefix.size()))),
+    check(key == kModelKind || (key == kRemovedOption.first && value == kRemovedOption.second) ||
+              (key.starts_with(kOptionPrefix) && has(key.substr(kOptionPrefix.size()))),
           "model file: entry ", Shown{key}, " is no option of a ", row_->name);
 }
 
@@ -69,7 +77,8 @@ ModelOptions ModelOptions::preset(const ModelRow& row, std::string_view name) {
   return ModelOptions(row, row.preset(name));
 }
 
-ModelOptions::ModelOptions(const ModelRow& row, AnyOptions options) : row_(&row), options_(std::move(options)) {
+ModelOptions::ModelOptions(const ModelRow& row, std::unique_ptr<ModelConfig> config)
+    : row_(&row), config_(std::move(config)) {
   take_norm();
 }
 
@@ -80,8 +89,8 @@ void ModelOptions::take_norm() {
 
 std::optional<ModelOptions> ModelOptions::of(const nn::Module& module, ModelList models) {
   for (const ModelRow* row : models)
-    if (AnyOptions options = row->options_of(module); options.has_value()) {
-      ModelOptions found(*row, std::move(options));
+    if (std::unique_ptr<ModelConfig> config = row->config_of(module)) {
+      ModelOptions found(*row, std::move(config));
       if (const streams::Stream* on = streams::stream_of(module)) found.stream_ = on->options();
       return found;
     }
@@ -90,8 +99,8 @@ std::optional<ModelOptions> ModelOptions::of(const nn::Module& module, ModelList
 
 std::vector<Option> ModelOptions::options(std::string_view only) {
   Fields f{.only = only};
-  row_->fields(options_, f);
-  if (row_->transformer) fields(transformer(), f);
+  config_->fields(f);
+  if (config_->transformer()) fields(*config_->transformer(), f);
   fields(stream_, f);
   return std::move(f.options);
 }
@@ -107,6 +116,15 @@ int64_t ModelOptions::number(std::string_view name) const {
   int64_t number = 0;
   Word<int64_t>::read(value(name), number);
   return number;
+}
+
+std::string ModelOptions::first_without(unsigned marks) const {
+  ModelOptions copy = *this, fresh(*row_);
+  const std::vector<Option> mine = copy.options(), defaults = fresh.options();
+  for (size_t i = 0; i < mine.size(); ++i)
+    if (!(mine[i].marks & marks) && mine[i].text() != defaults[i].text())
+      return text(mine[i].name, ' ', mine[i].text(), ", expected ", defaults[i].text());
+  return {};
 }
 
 void ModelOptions::set(const NamedValue& wanted) {
@@ -133,14 +151,14 @@ void ModelOptions::check_size(const TensorMap& state) const {
   const auto add = [](int64_t a, int64_t b) { return checked_add(a, b, "model file: size"); };
   const ModelOptions whole = complete();
   nn::TransformerOptions t = whole.transformer();
-  if (!row_->transformer) t.depth = 0;
-  const int64_t blocks = add(t.depth, row_->more_blocks(whole.options_)), tensors = state.size();
+  if (!config_->transformer()) t.depth = 0;
+  const int64_t blocks = add(t.depth, whole.config_->more_blocks()), tensors = state.size();
   check(t.depth >= 0 && blocks >= t.depth && blocks <= tensors, "model file: a model of these options has ", blocks,
         " blocks, the file holds ", tensors, " tensors");
   const int64_t block = mul(t.width, add(mul(4, mul(t.heads, t.head_width)), mul(2, t.mlp_width)));
-  const int64_t rows = row_->stream_rows(whole.options_);
-  const int64_t claimed = row_->transformer ? add(mul(blocks, block), mul(t.width, rows)) : rows;
-  // Compressed storage of the smallest stream holds half of it.
+  const int64_t rows = whole.config_->stream_rows();
+  const int64_t claimed = config_->transformer() ? add(mul(blocks, block), mul(t.width, rows)) : rows;
+  // Compressed storage of a stream of width 2 holds only half of the parameters.
   check(claimed / 4 <= held, "model file: a model of these options has about ", claimed, " parameters, the file holds ",
         held);
 }
@@ -162,7 +180,7 @@ Metadata ModelOptions::as_written() const {
 
 ModelOptions ModelOptions::complete() const {
   ModelOptions completed = *this;
-  row_->complete(completed.options_);
+  completed.config_->complete();
   nn::TransformerOptions& t = completed.transformer();
   t.causal = t.causal || row_->causal;
   return completed;
@@ -199,6 +217,14 @@ template <class Keep> std::string names_of(const char* separator, Keep keep) {
 }  // namespace
 
 bool has(const ModelRow& row, std::string_view option) { return ModelOptions(row).has(option); }
+
+bool is_training_only(std::string_view key) {
+  if (!key.starts_with(kOptionPrefix)) return false;
+  return std::ranges::any_of(kModels, [&](const ModelRow* row) {
+    const std::vector<Option> found = ModelOptions(*row).options(key.substr(kOptionPrefix.size()));
+    return !found.empty() && (found[0].marks & kTrainingOnly) != 0;
+  });
+}
 
 std::string models_with(std::string_view option, const char* separator) {
   return names_of(separator, [&](const ModelRow& row) { return has(row, option); });

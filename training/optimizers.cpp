@@ -8,14 +8,11 @@
 #include "optim/adafactor.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"
-#include "optim/adamw.h"
-#include "optim/lamb.h"
-#include "optim/lars.h"
-#include "optim/lion.h"
 #include "optim/muon.h"
 #include "optim/rmsprop.h"
 #include "optim/sgd.h"
 #include "optim/sign.h"
+#include "optim/trust_ratio.h"
 #include "training/options/option.h"
 #include "training/options/rows.h"
 #include "training/training_options.h"
@@ -29,7 +26,7 @@ using Parameters = std::vector<nn::NamedParameter>;
 constexpr double kMomentum = 0.9;
 constexpr double kAdafactorFloor = 1e-8;  // eps1 in f64
 
-// Of these options what can be tuned, with its values.
+// The settings among these options, with their values.
 template <class Options> constexpr Tuning tuning_of(const Options& o) {
   Tuning t;
   if constexpr (requires { o.beta1; }) t.beta1 = o.beta1, t.beta2 = o.beta2;
@@ -56,7 +53,7 @@ bool matches(const std::string& pattern, const nn::NamedParameter& p) {
   return names::matches(pattern, p.name, stars);
 }
 
-// Rate, decay and tuning of `o`; one group, or a second one for what is not decayed.
+// Parameter groups with the rate, decay and settings of `o`: one, or two if some parameters are not decayed.
 template <class Options>
 std::vector<optim::ParameterGroup<Options>> groups(const TrainingOptions& o, const Parameters& parameters,
                                                    Options options = {}) {
@@ -84,9 +81,9 @@ template <bool nesterov, bool decoupled> Made momentum(const TrainingOptions& o,
   return std::make_unique<optim::Sgd>(groups(o, p, options));
 }
 
-// In f64 the floor is far above rounding: a gradient that is zero in exact arithmetic (key biases) has entries of
-// 1e-18, and with a floor of eps they would reach the size that all steps of their tensor are relative to: then the
-// controls of the grid reach 1e-6 in 20 steps.
+// In f64 the floor is far above rounding. A gradient that is zero in exact arithmetic (key biases) has entries of
+// 1e-18. With a floor of eps such entries would set the size to which all steps of their tensor are relative, and the
+// grid's controls would reach 1e-6 in 20 steps.
 Made adafactor(const TrainingOptions& o, const Parameters& p) {
   optim::AdafactorOptions options;
   if (o.dtype == DType::f64) options.eps1 = kAdafactorFloor;
@@ -104,8 +101,8 @@ bool in_a_block(const std::string& name) {
   return name.starts_with("blocks.") || name.starts_with("encoder.") || name.starts_with("decoder.");
 }
 
-// The matrices inside the blocks go to Muon, the rest to AdamW or, `alone`, stays as it is. One rate fits both parts
-// where Muon's is scaled to match AdamW's.
+// Muon for the matrices inside the blocks. The rest goes to AdamW or, if `alone`, is not trained. One rate fits both
+// parts if Muon's is scaled to match AdamW's.
 template <optim::MuonScale scale, bool alone> Made muon(const TrainingOptions& o, const Parameters& parameters) {
   Parameters matrices, rest;
   for (const nn::NamedParameter& p : parameters)
@@ -114,7 +111,7 @@ template <optim::MuonScale scale, bool alone> Made muon(const TrainingOptions& o
     else
       rest.push_back(p);
   TrainingOptions inside = o;
-  inside.tuning = {.momentum = o.tuning.momentum};  // eps is AdamW's
+  inside.tuning = {.momentum = o.tuning.momentum};  // the option eps belongs to AdamW
   return std::make_unique<optim::Muon>(
       groups(inside, matrices, optim::MuonOptions{.scale = scale}),
       alone ? std::vector<optim::ParameterGroup<optim::AdamWOptions>>() : groups<optim::AdamWOptions>(o, rest));
@@ -162,7 +159,7 @@ constexpr OptimizerRow kRows[] = {
      .make = muon<original, true>,
      .decoupled = true,
      .choice = false,
-     .tuning = kOfMuon},  // rate by shape
+     .tuning = kOfMuon},  // its rate depends on the shape
 };
 
 }  // namespace

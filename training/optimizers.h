@@ -1,4 +1,4 @@
-// The optimizers by name: a row of data each, in the table of the .cpp. docs/adding_an_optimizer.md walks through
+// The optimizers by name, one row of data each; the table is in the .cpp. docs/adding_an_optimizer.md walks through
 // one.
 #pragma once
 
@@ -17,11 +17,12 @@ namespace isonorm::training {
 
 struct TrainingOptions;
 
-// Numbers of an optimizer beside its rate and decay. Of a row: those that it has, with their defaults.
+// Settings of an optimizer other than learning rate and weight decay. In a row: the settings that it has, with their
+// defaults.
 struct Tuning {
   std::optional<double> beta1 = {}, beta2 = {}, momentum = {}, eps = {};
 
-  // These, and where one is not set that of `defaults`.
+  // These settings; unset ones are taken from `defaults`.
   constexpr Tuning over(const Tuning& defaults) const {
     const auto one = [](const auto& own, const auto& other) { return own ? own : other; };
     return {one(beta1, defaults.beta1), one(beta2, defaults.beta2), one(momentum, defaults.momentum),
@@ -31,13 +32,13 @@ struct Tuning {
 
 struct OptimizerRow {
   const char* name;
-  // The optimizer over the tensors of the parameters, with rate and decay of the options.
+  // Makes the optimizer for these parameters, with the learning rate and weight decay of the options.
   std::unique_ptr<optim::Optimizer> (*make)(const TrainingOptions&, const std::vector<nn::NamedParameter>&);
-  bool decoupled = false;   // weight decay acts on the weights beside the step; else it is L2, a part of the gradient
-  double weight_decay = 0;  // where none is asked for
-  bool choice = true;       // of --optimizer; false: in the grid alone
-  Tuning tuning = {};       // that it takes
-  // What is not as a reader would assume, in a sentence; empty where there is nothing.
+  bool decoupled = false;   // decoupled weight decay (AdamW); false: L2, added to the gradient
+  double weight_decay = 0;  // the default
+  bool choice = true;       // a choice of --optimizer; false: only for the grid
+  Tuning tuning = {};       // settings that it has
+  // A sentence on behaviour that a reader would not expect; empty if there is none.
   std::string (*note)(DType dtype) = [](DType) { return std::string(); };
 };
 constexpr const char* name_of(const OptimizerRow* o) { return o->name; }
@@ -46,8 +47,8 @@ std::span<const OptimizerRow> optimizers();
 // By name. Throws listing all.
 const OptimizerRow& optimizer(std::string_view name);
 
-// The optimizer that `options` name, with their rate, decay and tuning, over the tensors of `parameters`. Throws where one of the
-// patterns `no_decay` is no parameter's name, and where the row does not take what is tuned.
+// Makes the optimizer that `options` name, with their rate, decay and settings, for these parameters. Throws if a
+// pattern in `no_decay` matches no parameter, or if the optimizer does not have a setting that is set.
 std::unique_ptr<optim::Optimizer> build_optimizer(const TrainingOptions& options,
                                                   const std::vector<nn::NamedParameter>& parameters);
 

@@ -23,7 +23,7 @@ constexpr int64_t kMadePairs = 4096;
 
 int64_t letters(const TrainingOptions& o) { return o.letters > 0 ? o.letters : 13; }
 
-// The text that replaces a file: random letters, enough that each occurs, or sentences.
+// The text used if no file is given: random letters, long enough that each occurs, or sentences.
 std::vector<uint8_t> own_text(const TrainingOptions& o) {
   if (o.letters == 0) {
     const std::string sentences = data::made_text(o.seed, 1 << 15);
@@ -168,7 +168,7 @@ void Source::take_text() {
   const auto open = [&](const std::string& path, double held_out, const data::Alphabet& alphabet) {
     OpenText opened = open_text(path, o, held_out, alphabet, uses_ == Uses::evaluation ? "" : "isonorm train ");
     readings_.push_back(std::move(opened.reading));
-    test_file_tokens_ = opened.text->length(), test_file_bytes_ = opened.bytes;  // of the last file that is opened
+    test_file_tokens_ = opened.text->length(), test_file_bytes_ = opened.bytes;  // of the file that was opened last
     return opened.text;
   };
   std::shared_ptr<data::Text> text;
@@ -220,7 +220,7 @@ Source::Source(const TrainingOptions& o, Uses uses)
 
 Examples Source::batch(int64_t step) {
   if (step != next_step_) seek_(step);
-  next_step_ = -1;  // until there is one
+  next_step_ = -1;  // no batch yet
   const Examples e = next_();
   next_step_ = step + 1;
   return e;
@@ -244,6 +244,37 @@ std::string data_sha256(Input input, const std::string& data) {
   }
   for (const std::string& file : files) all.update(io::sha256_of_files({file}));
   return all.hex();
+}
+
+std::string scale_text(const DataSpec& spec, const ModelShape& shape) {
+  const data::PixelScale scale = preprocessor_of(spec, shape.image, shape.channels).scale;
+  const auto list = [](const std::vector<double>& numbers) {
+    const bool alike = std::ranges::count(numbers, numbers[0]) == std::ssize(numbers);
+    std::string words;
+    for (const double x : std::span(numbers).first(alike ? 1 : numbers.size()))
+      words += text(words.empty() ? "" : " ", shortest(x));
+    return words;
+  };
+  return text("mean ", list(scale.mean), ", standard deviation ", list(scale.std));
+}
+
+std::vector<std::string> spec_notes(const DataSpec& file, const Source& source) {
+  std::vector<std::string> notes;
+  const TrainingOptions& o = source.options();
+  if (!o.spec.alphabet.empty() && file.alphabet.empty())
+    notes.push_back("the model does not say which bytes it knows: taking those of the data, in ascending order");
+  if (o.model.row().input != Input::images) return notes;
+  if (source.matches_classes() && file.classes != o.spec.classes)
+    notes.push_back(text("the head has the classes ", data::class_list(file.classes), "; those of the data are ",
+                         data::class_list(o.spec.classes),
+                         ": a class keeps its row by name, a new one begins with the mean of all rows"));
+  if (!source.matches_classes())
+    notes.push_back(
+        text("classes go by position: ", file.classes.empty() ? "the model has" : "the data have", " no class names"));
+  if (file.preprocessor.empty())
+    notes.push_back(
+        text("the model has no pixel scale: taking that of the data, ", scale_text(o.spec, o.model.shape())));
+  return notes;
 }
 
 }  // namespace isonorm::training

@@ -12,7 +12,7 @@
 namespace isonorm::training {
 namespace {
 
-// The path, or one like it that no file has: "a.txt", "a-2.txt".
+// The path, or if the file exists a similar one that does not: "a.txt", "a-2.txt".
 std::string free_path(const std::filesystem::path& path) {
   std::filesystem::path other = path;
   for (int n = 2; file_exists(other.string()); ++n)
@@ -20,7 +20,7 @@ std::string free_path(const std::filesystem::path& path) {
   return other.string();
 }
 
-// `command` with the names of this file and of the text that it makes, or of the ids of so many tokens.
+// Fills in `command`: the name of this file, and of the text or the ids (of `vocab` tokens) that it makes.
 std::string command_for(std::string command, const std::string& path, int64_t vocab) {
   std::filesystem::path made = path, ids = path;
   made.replace_extension();
@@ -41,7 +41,7 @@ template <class... Words> std::string way_out(const TextQuestion& q, const Words
   return q.command ? text("; ", *q.command, words...) : "";
 }
 
-// Refuses a file in a format that has to be unpacked.
+// Throws for a file in a format that must be converted.
 void refuse(const data::TextContent& content, const std::string& path, const TextQuestion& q) {
   const bool wants_ids = q.token_vocab > 0 && !q.has_tokenizer;
   const char* const expected = content.holds_ids    ? ", and token ids are read from a file without a header: "

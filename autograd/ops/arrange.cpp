@@ -72,7 +72,7 @@ Tensor pad_sequence(const std::vector<Tensor>& sequences, bool batch_first, Scal
     check_same_device("pad_sequence", first, s);
     check(s.dtype() == first.dtype() && part(s.shape(), 1, s.rank()) == part(first.shape(), 1, first.rank()),
           "pad_sequence: sequences ", first.dtype(), ' ', first.shape(), " and ", s.dtype(), ' ', s.shape(),
-          " differ behind the length");
+          " differ in dtype or after the first dimension");
     std::vector<std::pair<int64_t, int64_t>> amounts(s.rank());
     amounts[0].second = longest - s.size(0);
     padded.push_back(pad(s, amounts, value));

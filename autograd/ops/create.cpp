@@ -37,7 +37,7 @@ Tensor arange(double begin, double end, double step, TensorOptions options) {
     for (double outermost : {begin, begin + (count - 1) * step}) {
       check_fits(outermost, options.dtype, "arange");
       check(is_floating(options.dtype) || std::abs(outermost) < 0x1p53, "arange: ", outermost,
-            " is not below 2^53, where f64 stops to hold every integer; write begin + arange(n)");
+            " is not below 2^53, beyond which f64 does not hold every integer; write begin + arange(n)");
     }
   Tensor out = empty({static_cast<int64_t>(count)}, options);
   kernels::ramp.on(out.device(), out, begin, step);

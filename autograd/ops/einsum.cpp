@@ -99,8 +99,8 @@ Tensor einsum(const std::string& formula, const std::vector<Tensor>& operands) {
     for (size_t i = 0; i < letters.size(); ++i) {
       const char c = letters[i];
       check(c > 0 && std::isalpha(c), "einsum: '", std::string(1, c), "' in '", formula, "' is not a letter");
-      check(letters.find(c) == i, "einsum: '", std::string(1, c), "' stands twice in '", letters,
-            "'; diagonals are not taken");
+      check(letters.find(c) == i, "einsum: '", std::string(1, c), "' occurs twice in '", letters,
+            "'; diagonals are not supported");
       int64_t& size = sizes[static_cast<size_t>(c)];
       const int64_t here = x.size(static_cast<int>(i));
       check(size < 0 || size == here, "einsum: '", std::string(1, c), "' has sizes ", size, " and ", here);
@@ -115,7 +115,7 @@ Tensor einsum(const std::string& formula, const std::vector<Tensor>& operands) {
   if (arrow == std::string::npos) result.assign(once.begin(), once.end());
   for (size_t i = 0; i < result.size(); ++i)
     check(seen.count(result[i]) && result.find(result[i]) == i, "einsum: '", std::string(1, result[i]),
-          "' of the result stands in no operand, or twice in '", result, "'");
+          "' of the result occurs in no operand, or twice in '", result, "'");
 
   Term y = parts[0];
   for (size_t i = 1; i < parts.size(); ++i) {

@@ -120,8 +120,8 @@ Tensor embedding(const Tensor& weight, const Tensor& ids) {
   check_same_device("embedding", weight, ids);
   check(weight.rank() == 2 && is_floating(weight.dtype()), "embedding: the weight is ", weight.dtype(), ' ',
         weight.shape(), ", expected a floating table [rows, width]");
-  check(ids.rank() < kMaxRank, "embedding: ids have shape ", ids.shape(), ", rows of them pass the largest rank, ",
-        kMaxRank);
+  check(ids.rank() < kMaxRank, "embedding: ids have shape ", ids.shape(),
+        ", and one more dimension exceeds the largest rank, ", kMaxRank);
   return detail::rows_of(weight, detail::checked_ids(ids, weight.size(0), "embedding", "the table"));
 }
 

@@ -18,28 +18,25 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 template <class Op, class... Others> constexpr bool kIsOneOf = (std::is_same_v<Op, Others> || ...);
 
-// The slope of an op, computed by ops from the tensor that its rule saves (df in core/formulas/pointwise.h). This
-// overload is for piecewise constant slopes, through which no gradient flows.
+// dy/dx of an op, computed by ops from the tensor that its rule saves, so that it can be differentiated again. Gates
+// and ops that save nothing have piecewise constant slopes, through which no gradient flows: the kernel computes them.
+// If df (core/formulas/pointwise.h) consists of + - * / and whole numbers, it takes tensors. Other ops have an overload
+// below.
 template <class Op> Tensor slope(Op, const Tensor& saved, kernels::Numbers numbers) {
-  static_assert(Op::saves == ops::Saves::nothing || kIsOneOf<Op, ops::Abs, ops::Relu, ops::LeakyRelu, ops::Clamp>);
-  const Tensor one = ones_like(saved), s = empty_like(saved);
-  kernels::unary_backward.on(s.device(), ops::index_in<Op>(ops::Unary{}), s, one, saved, numbers);
-  return s;
+  if constexpr (Op::saves == ops::Saves::nothing || requires { Op::gate; }) {
+    const Tensor one = ones_like(saved), s = empty_like(saved);
+    kernels::unary_backward.on(s.device(), ops::index_in<Op>(ops::Unary{}), s, one, saved, numbers);
+    return s;
+  } else {
+    return Op::df(saved);
+  }
 }
-Tensor slope(ops::Exp, const Tensor& y, kernels::Numbers) { return y; }
-Tensor slope(ops::Expm1, const Tensor& y, kernels::Numbers) { return y + 1; }
 Tensor slope(ops::Exp2, const Tensor& y, kernels::Numbers) { return y * std::numbers::ln2; }
-Tensor slope(ops::Log, const Tensor& x, kernels::Numbers) { return 1 / x; }
 Tensor slope(ops::Log2, const Tensor& x, kernels::Numbers) { return std::numbers::log2e / x; }
-Tensor slope(ops::Log1p, const Tensor& x, kernels::Numbers) { return 1 / (1 + x); }
 Tensor slope(ops::Sqrt, const Tensor& y, kernels::Numbers) { return 0.5 / y; }
 Tensor slope(ops::Rsqrt, const Tensor& y, kernels::Numbers) { return -0.5 * y * y * y; }
-Tensor slope(ops::Square, const Tensor& x, kernels::Numbers) { return 2 * x; }
-Tensor slope(ops::Reciprocal, const Tensor& y, kernels::Numbers) { return -y * y; }
 Tensor slope(ops::Sin, const Tensor& x, kernels::Numbers) { return cos(x); }
 Tensor slope(ops::Cos, const Tensor& x, kernels::Numbers) { return -sin(x); }
-Tensor slope(ops::Tanh, const Tensor& y, kernels::Numbers) { return 1 - y * y; }
-Tensor slope(ops::Sigmoid, const Tensor& y, kernels::Numbers) { return y * (1 - y); }
 Tensor slope(ops::Softplus, const Tensor& x, kernels::Numbers) { return sigmoid(x); }
 Tensor slope(ops::Erf, const Tensor& x, kernels::Numbers) { return 2 * std::numbers::inv_sqrtpi * exp(-x * x); }
 Tensor slope(ops::NumberDiv, const Tensor& x, kernels::Numbers n) { return -(n.p[0] / x) / x; }
@@ -355,10 +352,9 @@ bool shows_leaf(const Tensor& x) {
 // x = f(x, y), written as `op` in errors.
 template <class Y> Tensor& update(const char* op, Tensor& x, const Y& y, Tensor (*f)(const Tensor&, const Y&)) {
   const Tensor result = f(x, y);
-  check(
-      !takes_gradient(x) || !shows_leaf(x), op, ": the tensor of shape ", x.shape(),
-      " is a leaf that requires a gradient, or a view of one; change it under NoGrad, or write x = x ... for a result "
-      "beside it");
+  check(!takes_gradient(x) || !shows_leaf(x), op, ": the tensor of shape ", x.shape(),
+        " is a leaf that requires a gradient, or a view of one; change it under NoGrad, or write x = x ... for a new "
+        "tensor");
   if (takes_gradient(result)) return x = result;
   check(result.shape() == x.shape() && result.dtype() == x.dtype(), op, ": the result is ", result.dtype(), ' ',
         result.shape(), ", written over ", x.dtype(), ' ', x.shape(), "; write x = x ", op[0],

@@ -167,7 +167,7 @@ int main(int argc, char** argv) {
     gpu::emulated::runtime_settings().dry = !executed;
     gpu::emulated::runtime_settings().memory = size_t{141} << 30;  // as an H200
     if (forms.empty())
-      for (streams::Form f : streams::kLayerNormForms) forms.emplace_back(name_of(f));
+      for (streams::Form f : streams::layer_norm_forms()) forms.emplace_back(name_of(f));
     Case c = *std::find_if(std::begin(kCases), std::end(kCases), [&](const Case& k) { return k.name == name; });
     if (batch > 0) c.batch = batch;
     json all;

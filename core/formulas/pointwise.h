@@ -172,7 +172,7 @@ struct Reciprocal {
 struct Sin {
   static constexpr const char* name = "sin";
   static constexpr const char* formula =
-      "sin x; beyond |x| = 1.6e6 that of an x changed by up to |x| eps, from 1e15 on of 0";
+      "sin x; beyond |x| = 1.6e6, sin of x changed by up to |x| eps; from 1e15 on, sin 0";
   static constexpr Saves saves = Saves::input;
   static constexpr double lo = -4, hi = 4;
   template <class T> ISO_HD static T f(T x) { return math::sin(x); }
@@ -182,7 +182,7 @@ struct Sin {
 struct Cos {
   static constexpr const char* name = "cos";
   static constexpr const char* formula =
-      "cos x; beyond |x| = 1.6e6 that of an x changed by up to |x| eps, from 1e15 on of 0";
+      "cos x; beyond |x| = 1.6e6, cos of x changed by up to |x| eps; from 1e15 on, cos 0";
   static constexpr Saves saves = Saves::input;
   static constexpr double lo = -4, hi = 4;
   template <class T> ISO_HD static T f(T x) { return math::cos(x); }

@@ -59,7 +59,7 @@ size_t count_stars(std::string_view pattern) {
 }
 
 std::string filled(const std::string& pattern, const Stars& stars) {
-  check(count_stars(pattern) <= stars.size(), "'", pattern, "' has more stars than the name beside it");
+  check(count_stars(pattern) <= stars.size(), "'", pattern, "' has more stars than the name that fills them");
   std::string name;
   auto star = stars.begin();
   for (size_t at = 0; at < pattern.size(); ++at) {

@@ -19,7 +19,7 @@ nn::TransformerOptions part_of(nn::TransformerOptions o, const Group& group) {
         o.kv_heads, " of keys and values and ", o.mlp_width, " hidden entries on ", n,
         " ranks, expected numbers that they share evenly");
   check(n == 1 || (!o.connection.inner_norms && o.positions != nn::Positions::alibi && o.branch.layer_scale == 0),
-        "tensor parallel: inner norms, ALiBi and layer scale see what several ranks have");
+        "tensor parallel: inner norms, ALiBi and layer scale would need the parts of several ranks");
   o.heads /= n, o.kv_heads /= n, o.mlp_width /= n;
   return o;
 }
@@ -38,7 +38,8 @@ TensorParallel::TensorParallel(nn::Module& part, const nn::TransformerOptions& w
     return rows ? sum_of_own_part(x, 1, group) : sum_of_parts(x, group);
   };
   for (const auto& [path, m] : part.named_modules()) {
-    check(!dynamic_cast<nn::CrossAttention*>(m), "tensor parallel: '", path, "' attends to the rows of another stack");
+    check(!dynamic_cast<nn::CrossAttention*>(m), "tensor parallel: '", path,
+          "' is cross-attention, which is not supported");
     auto* stack = dynamic_cast<nn::TransformerStack*>(m);
     if (stack && options.rows) stack->share_rows(own, whole_rows);
     if (auto* block = dynamic_cast<nn::TransformerBlock*>(m)) share_block(*block, path, options.rows, enter, leave);
@@ -52,10 +53,10 @@ void TensorParallel::share_block(nn::TransformerBlock& block, const std::string&
                                  const Rows& leave) {
   std::set<const void*> read;  // parameters of the last two cases
   for (const auto& [name, m] : block.named_modules()) {
-    if (auto* connection = dynamic_cast<nn::Connection*>(m)) connection->hand_by(enter);
+    if (auto* connection = dynamic_cast<nn::Connection*>(m)) connection->gather_by(enter);
     if (auto* branch = dynamic_cast<nn::BranchOutput*>(m)) {
       check(!rows || (branch->options().dropout == 0 && branch->options().stochastic_depth == 0),
-            "tensor parallel: dropout in a block whose rows the ranks share");
+            "tensor parallel: dropout is not supported if ranks share the rows");
       branch->sum_by(leave);
     }
     if (dynamic_cast<nn::MultiheadAttention*>(m))
@@ -64,8 +65,9 @@ void TensorParallel::share_block(nn::TransformerBlock& block, const std::string&
           for (const Tensor& p : child->parameters()) read.insert(&p.impl());
   }
   for (const nn::NamedParameter& p : block.named_parameters())
-    if (p.parametrisation && is_part(text(path, '.', p.name)))
-      for (const Tensor& beside : p.parametrisation->reads()) read.insert(&beside.impl());
+    if (is_part(text(path, '.', p.name)))
+      for (const auto& by : p.parametrisations)
+        for (const Tensor& other : by->reads()) read.insert(&other.impl());
   for (const nn::NamedParameter& p : block.named_parameters())
     if (!is_part(text(path, '.', p.name)) && (rows || read.contains(&p.tensor.impl())))
       on_grad(p.tensor, [&group = group_](const Tensor& g) { return all_reduced(g, group); });

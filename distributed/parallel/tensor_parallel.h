@@ -40,7 +40,7 @@ class TensorParallel : public Parts {
                  TensorParallelOptions options = {});
 
  private:
-  using Rows = nn::Norm::Rows;
+  using Rows = nn::Connection::Rows;
   void cut_layers(nn::TransformerOptions whole);
   void share_block(nn::TransformerBlock& block, const std::string& path, bool rows, const Rows& enter,
                    const Rows& leave);

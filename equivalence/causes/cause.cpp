@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
@@ -13,6 +15,7 @@
 #include "equivalence/causes/stream_cause.h"
 #include "equivalence/explain/models.h"
 #include "nn/norm.h"
+#include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -189,8 +192,10 @@ class Causes {
   // The norm of A at `path` with another formula, then all norms of A.
   bool norms_of(const std::string& path) {
     std::vector<Located> all, here;
+    std::set<const nn::Norm*> on_stream;
+    for (const auto& [_, norm] : streams::norms_of(t_.a)) on_stream.insert(norm);
     for (const auto& [at, m] : t_.a.named_modules())
-      if (auto* norm = dynamic_cast<nn::Norm*>(m); norm && !norm->of_stream()) {
+      if (auto* norm = dynamic_cast<nn::Norm*>(m); norm && !on_stream.contains(norm)) {
         all.push_back({at, norm});
         if (at == path || path.starts_with(at + '.')) here.push_back(all.back());
       }
@@ -212,6 +217,7 @@ class Causes {
     const auto width = static_cast<double>(norms[0].norm->width());
     const std::string where =
         norms.size() == 1 ? norms[0].path : text("all ", norms.size(), " norms of the first model");
+    std::vector<nn::ModuleHookHandle> hooks;
     const auto with = [&](const std::string& name, const std::string& what,
                           const std::function<void(nn::Norm&)>& change, double more_gain = 0) {
       std::vector<NormSpec> specs;
@@ -228,8 +234,8 @@ class Causes {
             for (const Located& n : norms) change(*n.norm);
           },
           [&] {
-            for (size_t i = 0; i < norms.size(); ++i)
-              norms[i].norm->compute_as_own(), norms[i].norm->set_spec(specs[i]);
+            for (size_t i = 0; i < norms.size(); ++i) norms[i].norm->set_spec(specs[i]);
+            for (nn::ModuleHookHandle& hook : std::exchange(hooks, {})) hook.remove();
           });
     };
     if (before.kind == NormKind::layer || before.kind == NormKind::rms) {
@@ -249,13 +255,13 @@ class Causes {
       if (with("another divisor",
                text("another divisor: the second model divides by ", divisor, divisor == 1 ? " (a sum)" : "",
                     ", the first by ", width),
-               [=](nn::Norm& n) {
+               [=, &hooks](nn::Norm& n) {
                  // c / sqrt(S / m + eps) = sqrt(m / n) c / sqrt(S / n + eps m / n)
                  const double factor = std::sqrt(divisor / width);
-                 n.compute_as(n.own_kind(), [factor, &n](const Tensor& rows) {
+                 hooks.push_back(n.on_forward([factor, &n](const nn::Module&, const Tensor&, const Tensor& rows) {
                    const Tensor bias = n.bias();
                    return bias.defined() ? rows * factor + bias * (1 - factor) : rows * factor;
-                 });
+                 }));
                  n.set_spec(with_eps(n.spec(), n.eps() * divisor / width));
                }))
         return true;

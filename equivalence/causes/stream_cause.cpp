@@ -85,7 +85,7 @@ class StreamCauses {
       const auto belongs = [&, &path = path](const std::pair<size_t, int>& w) {
         return b_[w.first].name.starts_with(path + '.');
       };
-      if (branch && !branch->entry()) {
+      if (branch && !streams::find<streams::OnStream>(branch->weight.parametrisations())) {
         if (std::any_of(which.begin(), which.end(), belongs)) branches.push_back(branch);
         continue;
       }
@@ -94,10 +94,18 @@ class StreamCauses {
     }
     const streams::Stream stream = *streams::stream_of(t_.b);
     c.on = [branches, stream] {
-      for (nn::BranchOutput* branch : branches) branch->enter_by(std::make_shared<streams::EntersStream>(stream));
+      for (nn::BranchOutput* branch : branches)
+        for (nn::Parameter* p : {&branch->weight, &branch->bias})
+          if (p->defined()) p->parametrize(std::make_shared<streams::Writes>(stream, 0));
     };
     c.off = [branches] {
-      for (nn::BranchOutput* branch : branches) branch->enter_by(nullptr);
+      for (nn::BranchOutput* branch : branches)
+        for (nn::Parameter* p : {&branch->weight, &branch->bias})
+          if (p->defined()) {
+            nn::Parametrisations before = p->parametrisations();
+            before.pop_back();
+            p->set_parametrisations(std::move(before));
+          }
     };
     return c;
   }

@@ -14,8 +14,8 @@
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/verify/stream_check.h"
 #include "nn/norm.h"
-#include "nn/stream_watch.h"
 #include "streams/parametrize.h"
+#include "streams/stream_watch.h"
 #include "training/build_model.h"
 #include "training/model_file.h"
 
@@ -120,11 +120,12 @@ class Auditor {
   void drift() {
     const auto measure = [&](DType dtype, double AuditResult::Drift::*to) {
       size_t i = 0;
-      const nn::StreamWatch watch([&](const std::string& path, const nn::Norm&, const Tensor& rows) {
+      const std::unique_ptr<nn::Module> model = mapped(false, dtype);
+      const streams::StreamWatch watch(*model, [&](const std::string& path, const Tensor& rows) {
         if (i == result_.drift.size()) result_.drift.push_back({path, 0, 0, 0});
         result_.drift[i++].*to = drift_of(rows);
       });
-      output(*mapped(false, dtype), dtype);
+      output(*model, dtype);
     };
     measure(DType::f64, &AuditResult::Drift::f64);
     measure(DType::f32, &AuditResult::Drift::f32);
@@ -137,7 +138,7 @@ class Auditor {
     double size = 0;
     {
       bool first = true;
-      const nn::StreamWatch watch([&](const std::string&, const nn::Norm&, const Tensor& rows) {
+      const streams::StreamWatch watch(model, [&](const std::string&, const Tensor& rows) {
         if (std::exchange(first, false)) size = std::sqrt(mean(square(detach(rows))).item());
       });
       output(model, DType::f64);

@@ -10,6 +10,7 @@
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/judge/pairs.h"
 #include "equivalence/judge/criterion.h"
+#include "training/steps/loop.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -27,7 +28,8 @@ Tensor image_of(const Route& route, const Tensor& buffer) {
 bool are_comparable(const Tensor& a, const Tensor& b, const Route& route, DType dtype) {
   if (a.dtype() != b.dtype() || (is_floating(a.dtype()) && a.dtype() != dtype)) return false;
   const Tensor image = image_of(route, a);
-  if (!image.defined() || image.shape() != b.shape() || !is_finite(image) || !is_finite(b)) return false;
+  if (!image.defined() || image.shape() != b.shape() || !training::is_finite(image) || !training::is_finite(b))
+    return false;
   return deviation({{"", detached::to(b, DType::f64), image, largest_entry(image)}}) <= bound(0, dtype);
 }
 

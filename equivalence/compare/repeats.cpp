@@ -5,6 +5,7 @@
 #include "core/printed.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/judge/criterion.h"
+#include "training/steps/loop.h"
 
 namespace isonorm::equivalence {
 
@@ -31,7 +32,7 @@ std::string not_repeatable(const char* model, const OwnTraining& once, const Own
 std::string not_finite(const OwnTraining& run) {
   if (!std::isfinite(run.loss())) return text("loss is ", number_text(run.loss()));
   for (const Pair& p : run.gradient_pairs(run))
-    if (!is_finite(p.value)) return text("gradient of ", p.name, " is not finite");
+    if (!training::is_finite(p.value)) return text("gradient of ", p.name, " is not finite");
   return "";
 }
 

@@ -7,8 +7,8 @@
 #include "core/printed.h"
 #include "equivalence/compare/own_training.h"
 #include "equivalence/explain/models.h"
-#include "nn/stream_watch.h"
 #include "streams/parametrize.h"
+#include "streams/stream_watch.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -55,7 +55,7 @@ void look(nn::Module& model, const std::vector<streams::NamedParameter>& paramet
   if (stream && stream->centres()) found.centred = true;
   Tensor value;
   {
-    const nn::StreamWatch watch([&](const std::string& path, const nn::Norm&, const Tensor& rows) {
+    const streams::StreamWatch watch(model, [&](const std::string& path, const Tensor& rows) {
       if (!requires_grad(rows)) return;
       norms.push_back(path);
       inputs.push_back(rows);

@@ -14,7 +14,6 @@
 namespace isonorm::equivalence {
 namespace {
 
-using streams::Form;
 using streams::Role;
 
 // Half the distance from x to the next number of its format: rounding to nearest moves no value by more. In bf16 2^-15
@@ -41,21 +40,16 @@ double total(const std::vector<double>& x) {
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-void shift(std::vector<double>& x, double by) {
-  for (double& v : x) v += by;
-}
-
-// P x for the values, and |P| for rounding and size, which are never negative.
-void centre(Carried& x) {
-  const auto n = static_cast<double>(x.value.size());
-  shift(x.value, -total(x.value) / n);
-  for (auto* of : {&x.rounding, &x.size}) shift(*of, total(*of) / n);
+// M x for the values, and bounds for rounding and size, which are never negative.
+void apply(const streams::Map& map, Carried& x) {
+  map.apply(x.value);
+  for (auto* of : {&x.rounding, &x.size}) map.bound_errors(*of);
 }
 
 // LayerNorm without gain and bias. With c = P x, s = sqrt(mean c^2 + eps) and |dx| <= e: |dc| <= f = e + mean e,
 // |ds| <= r = sqrt(mean f^2), and c / s moves by at most (f + |c / s| r) / (s - r).
 void put_through_norm(Carried& x, double eps) {
-  centre(x);
+  apply(streams::Map::recentre(static_cast<int64_t>(x.value.size())), x);
   const auto root = [](const std::vector<double>& of, double more) {
     double squares = 0;
     for (double v : of) squares += v * v;
@@ -66,36 +60,6 @@ void put_through_norm(Carried& x, double eps) {
     x.value[i] /= s, x.size[i] /= s;
     x.rounding[i] = s > r ? (x.rounding[i] + std::abs(x.value[i]) * r) / (s - r) : INFINITY;
   }
-}
-
-// D v = (v, -sum v). Each entry of v was rounded to either neighbour in the format, so it is off by at most a whole
-// ulp. The sum is off by no more than with the nearer neighbours (sum_rounding.h).
-void expand_writer(Carried& x) {
-  x.value.push_back(-total(x.value)), x.size.push_back(total(x.size));
-  const double of_sum = total(x.rounding);
-  for (double& v : x.rounding) v *= 2;
-  x.rounding.push_back(of_sum);
-}
-
-// D+^T b = (b - sum(b)/d, -sum(b)/d).
-void expand_reader(Carried& x) {
-  const auto d = static_cast<double>(x.value.size() + 1);
-  const auto expand = [](std::vector<double>& of, double share) { shift(of, share), of.push_back(share); };
-  expand(x.value, -total(x.value) / d);
-  for (auto* of : {&x.rounding, &x.size}) expand(*of, total(*of) / d);
-}
-
-// Q w: column k of Q has 1/sqrt(k(k+1)) in the rows before row k, and -k times that in row k.
-void from_isometric(std::vector<double>& w, double sign) {
-  double later = 0;
-  w.push_back(0);
-  for (size_t i = w.size() - 1; i > 0; --i) {
-    const auto k = static_cast<double>(i);
-    const double x = w[i - 1] / std::sqrt(k * (k + 1));
-    w[i] = later + sign * k * x;
-    later += x;
-  }
-  w[0] = later;
 }
 
 // How far two roundings move a product: |x| e(y) + e(x) |y| + e(x) e(y).
@@ -170,10 +134,7 @@ void Canonical::Rows::Stored::read(int64_t row, Carried& x) const {
   x.flip = 2 * largest;
 }
 
-Dims Canonical::Rows::shape() const {
-  const bool longer = map_ != Map::none && map_ != Map::centre;
-  return {count_, of_bias_ ? 1 : weight_.values.size(1) + longer};
-}
+Dims Canonical::Rows::shape() const { return {count_, of_bias_ ? 1 : map_ ? map_->outputs() : weight_.values.size(1)}; }
 
 void Canonical::Rows::read(int64_t row, Carried& x) const {
   if (!of_bias_) {
@@ -182,12 +143,11 @@ void Canonical::Rows::read(int64_t row, Carried& x) const {
     if (!factors_.value.empty()) multiply(x, factors_);
     if (!beta_.value.empty()) add(x, beta_);
     if (rotated_.defined()) rotate(x, rotated_.data<double>() + row * rotated_.size(1), rotation_error_);
-    if (map_ == Map::centre) centre(x);
-    if (map_ == Map::expand_writer) expand_writer(x);
-    if (map_ == Map::expand_reader) expand_reader(x);
-    if (map_ != Map::isometric) return;
-    from_isometric(x.value, -1);
-    for (auto* of : {&x.rounding, &x.size}) from_isometric(*of, 1);
+    if (map_) apply(*map_, x);
+    // Each stored entry was rounded to either neighbour, so it is off by at most a whole ulp. The entry that is minus
+    // their sum is off by no more than with the nearer neighbours (sum_rounding.h).
+    if (rounded_with_sum_)
+      for (size_t i = 0; i + 1 < x.rounding.size(); ++i) x.rounding[i] *= 2;
     return;
   }
   if (bias_.values.defined())
@@ -259,16 +219,6 @@ Carried Canonical::vector(const std::string& name) const {
   return x;
 }
 
-// Rows of uncentred_rms_norm have a mean that its function sees. A tied table is expanded like a writer, since its head
-// reads the raw table.
-Canonical::Rows::Map Canonical::map(const Part& part) const {
-  const bool table = std::ranges::find(layout_.tied, part.name, &streams::Layout::Tied::weight) != layout_.tied.end();
-  if (layout_.form == Form::crms_isometric) return Rows::Map::isometric;
-  if (layout_.form == Form::uncentred_rms_norm) return Rows::Map::none;
-  if (layout_.form != Form::crms_norm) return Rows::Map::centre;
-  return part.kind == Kind::writer || table ? Rows::Map::expand_writer : Rows::Map::expand_reader;
-}
-
 Canonical::Rows Canonical::of_bias(const std::string& name, Rows rows, const std::string& norm, int64_t parts) const {
   rows.of_bias_ = true, rows.parts_ = parts, rows.count_ /= parts;
   if (const Tensor* t = state_.find(name)) {
@@ -323,7 +273,12 @@ Canonical::Rows Canonical::rows(const Part& part) const {
                                      : rows.weight_.values * from_vector(f.value, {rows.weight_.values.size(1)});
     rows.rotated_ = contiguous(matmul(x, layout_.rotation)), rows.rotation_error_ = layout_.rotation_error;
   }
-  rows.map_ = map(part);
+  // A tied table is expanded like a writer, since its head reads the raw table.
+  const bool table = std::ranges::find(layout_.tied, part.name, &streams::Layout::Tied::weight) != layout_.tied.end();
+  const Role role = part.kind == Kind::writer || table ? Role::writer : Role::reader;
+  const streams::FormRow& form = row_of(layout_.form);
+  rows.map_ = form.canonical(role, layout_.width);
+  rows.rounded_with_sum_ = role == Role::writer && form.rounds_with_sum;
   return rows;
 }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "equivalence/convert/pieces.h"
+#include "streams/map.h"
 
 namespace isonorm::equivalence {
 
@@ -65,16 +66,15 @@ class Canonical {
       NumberFormat format = DType::f64;
       void read(int64_t row, Carried& x) const;
     };
-    enum class Map { none, centre, expand_writer, expand_reader, isometric };
-
     int64_t count_ = 0;
     Stored weight_;
     std::optional<double> eps_;  // of a norm that the rows go through first
     Carried factors_;            // gain or layer scale that is folded in; empty if there is none
     Tensor rotated_;             // the rows with factors, times the layout's rotation; undefined if it has none
     double rotation_error_ = 0;
-    Map map_ = Map::none;
-    bool of_bias_ = false;  // the rows are single entries of a bias
+    std::optional<streams::Map> map_;  // from the stored rows to the Pre-LN model's; nothing: rows as they are stored
+    bool rounded_with_sum_ = false;    // by FormRow::rounds_with_sum
+    bool of_bias_ = false;             // the rows are single entries of a bias
     Stored bias_;
     // A norm's bias. It is added to rows that went through the norm. For a bias entry it multiplies the reader's rows,
     // and their sum is multiplied by `factor_`.
@@ -96,7 +96,6 @@ class Canonical {
   std::vector<std::string> sources(const Part& part) const;
 
  private:
-  Rows::Map map(const Part& part) const;
   Rows of_bias(const std::string& name, Rows weight, const std::string& norm, int64_t parts) const;
   Rows stored(const std::string& name, int dim, int64_t parts = 1) const;
   Carried vector(const std::string& name) const;

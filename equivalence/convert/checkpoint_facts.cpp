@@ -1,7 +1,6 @@
 #include "equivalence/convert/checkpoint_facts.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "autograd/ops/copy.h"
@@ -32,23 +31,6 @@ bool identical(const TensorMap& a, const TensorMap& b) {
   for (const auto& [name, tensor] : a)
     if (const Tensor* other = b.find(name); !other || !same_bytes(tensor, *other)) return false;
   return true;
-}
-
-bool is_finite(const Tensor& x) {
-  if (!is_floating(x.dtype())) return true;
-  const Tensor packed = on_host(x);
-  return visit_floating(x.dtype(), "is_finite", [&]<class T>() {
-    const T* values = packed.data<T>();
-    int64_t others = 0;
-    for (int64_t i = 0; i < packed.numel(); ++i) others += !std::isfinite(static_cast<double>(values[i]));
-    return others == 0;
-  });
-}
-
-std::string not_finite(const TensorMap& state) {
-  for (const auto& [name, tensor] : state)
-    if (!is_finite(tensor)) return name;
-  return {};
 }
 
 bool folded(const streams::Placement& layout) {

@@ -10,11 +10,6 @@ namespace isonorm::equivalence {
 bool same_bytes(const Tensor& x, const Tensor& y);
 bool identical(const TensorMap& a, const TensorMap& b);
 
-// True if it has neither NaN nor infinity. Always true for integers.
-bool is_finite(const Tensor& x);
-// The name of the first tensor with NaN or infinity; empty if all are finite.
-std::string not_finite(const TensorMap& state);
-
 // True if the layout can belong to a conversion's result, which has no gain, layer scale or tied head.
 bool folded(const streams::Placement& layout);
 

@@ -90,7 +90,7 @@ class Converter {
   Tensor raw(const Tensor& x, Role role, int dim, std::string& what) const {
     if (from_.stored_width() == from_.width || from_.rotation.defined()) return x;
     say(what, "expanded");
-    return parameter_map(role, from_.form, from_.width).right_inverse()(x, dim);
+    return row_of(from_.form).map(role, from_.width).right_inverse()(x, dim);
   }
 
   Tensor mapped(const Tensor& x, Role role, int dim, std::string& what) const {
@@ -98,9 +98,10 @@ class Converter {
       say(what, "rotated");
       return streams::times(x, dim, from_.rotation);
     }
-    const Map map = parameter_map(role, to_, from_.width);
+    const streams::FormRow& to = row_of(to_);
+    const Map map = to.map(role, from_.width);
     if (map.outputs() < map.inputs()) say(what, role == Role::writer ? "recentred, compressed" : "compressed");
-    if (to_ != Form::rms_norm || role != Role::writer) return map(x, dim);
+    if (role != Role::writer || !to.zero_mean_writers()) return map(x, dim);
     say(what, "recentred");
     return map(map(x, dim), dim);  // the second time removes the mean that rounding left
   }
@@ -110,7 +111,7 @@ class Converter {
   void put(streams::Place place, const Tensor& value, NumberFormat format, const std::string& what,
            std::optional<Dims> before) {
     const NumberFormat stored = format_.value_or(format);
-    const bool sums = to_ == Form::crms_norm && place.role == Role::writer;
+    const bool sums = place.role == Role::writer && row_of(to_).rounds_with_sum;
     result_.exact.add(place.name, value);
     result_.state.add(
         place.name, sums ? rounded_with_sum(value, place.dim, stored, place.name) : rounded(value, stored, place.name));
@@ -159,7 +160,7 @@ class Converter {
       x = x * along(exact(p.scale), p.dim, x.rank());
     }
     const NumberFormat format = piece_.format(p.name);
-    if (from_.form == Form::rms_norm) means_[p.name].add(x, p.dim, format);
+    if (row_of(from_.form).zero_mean_writers()) means_[p.name].add(x, p.dim, format);
     if (!p.scale.empty()) scales_.insert(std::exchange(p.scale, ""));
     put(p, mapped(x, Role::writer, p.dim, what), format, what, state_.at(p.name).shape());
   }
@@ -245,10 +246,9 @@ void check_forms(const streams::Placement& layout, Form to) {
   check(row_of(to).layer_norm_model(), "convert: ", name_of(to), " is no form of a LayerNorm model");
   check(to != from, "convert: the checkpoint has the form ", name_of(to), " already");
   for (const streams::NormPlace& n : layout.norms)
-    check(n.folds || (n.weight.empty() && n.bias.empty()) ||
-              streams::Stream(to, layout.width).stored_width() == layout.width,
-          "convert: norm '", n.name, "' is to keep its gain of ", layout.width, " entries, and ", name_of(to),
-          " stores ", layout.width - 1, " coordinates; rms_norm has a place for it");
+    check(n.folds || (n.weight.empty() && n.bias.empty()) || !row_of(to).compressed(), "convert: norm '", n.name,
+          "' is to keep its gain of ", layout.width, " entries, and ", name_of(to), " stores ", layout.width - 1,
+          " coordinates; rms_norm has a place for it");
 }
 
 Conversion convert(const TensorMap& stored, const streams::Placement& layout, Form to,

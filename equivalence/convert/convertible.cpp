@@ -11,6 +11,7 @@
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/judge/pairs.h"
 #include "streams/stream.h"
+#include "training/steps/loop.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -50,7 +51,7 @@ void check_numbers(const TensorMap& state, const std::string& name) {
 }
 
 void check_finite(const std::string& name, const Tensor& t) {
-  check(is_finite(t), "convert: '", name, "' holds NaN or infinity");
+  check(training::is_finite(t), "convert: '", name, "' holds NaN or infinity");
 }
 
 void check_vector(const TensorMap& state, const std::string& name, const streams::Placement& layout, const char* what) {
@@ -107,7 +108,7 @@ void check_scale(const streams::Placement& layout, const streams::Place& p) {
 void check_behind(const TensorMap& state, const streams::Placement& layout, const streams::Place& p) {
   const streams::NormPlace* norm = layout.find_norm(p.norm);
   check(norm != nullptr, "convert: the rows of '", p.name, "' go through norm '", p.norm, "', which is not there");
-  check(layout.form == streams::Form::layer_norm && norm->normalizes, "convert: the rows of '", p.name,
+  check(row_of(layout.form).norm == NormKind::layer && norm->normalizes, "convert: the rows of '", p.name,
         "' go through norm '", p.norm, "', which is no LayerNorm in the form ", name_of(layout.form));
   check(tensor_at(state, p.name).rank() == 2 && p.dim == 1 && p.scale.empty(), "convert: '", p.name, "' of shape ",
         tensor_at(state, p.name).shape(), " is no table [rows, width], whose rows could go through norm '", p.norm,
@@ -162,7 +163,7 @@ void check_rotatable(const streams::Placement& layout) {
   check(kind != NormKind::layer,
         "rotate: LayerNorm takes off a mean, which is that of these coordinates alone; "
         "isonorm convert --to rms_norm comes first");
-  check(kind == NormKind::rms || kind == NormKind::crms_isometric, "rotate: the norms of ", name_of(layout.form),
+  check(row_of(layout.form).rotates(), "rotate: the norms of ", name_of(layout.form),
         " do not divide a stored row by its length; isonorm convert --to rms_norm, or crms_isometric, comes first");
   check(layout.recentred.empty(), "rotate: rows enter the stream at '", layout.recentred,
         "', which no weight makes: the program that runs the result would have to rotate them");
@@ -198,7 +199,7 @@ void check_layout(const TensorMap& state, const streams::Placement& layout) {
     const auto table = std::ranges::find(layout.places, t.table, &streams::Place::name);
     const bool known = table != layout.places.end() && table->role != Role::reader;
     check(known, "convert: the tied table '", t.table, "' is not a writer");
-    check(table->role == Role::writer || layout.form == streams::Form::layer_norm, "convert: the tied table '", t.table,
+    check(table->role == Role::writer || row_of(layout.form).raw(), "convert: the tied table '", t.table,
           "' is read bare, and the head reads what ", name_of(layout.form), " makes of it, which it does not hold");
     check(tensor_at(state, t.table).rank() == 2, "convert: the tied table '", t.table, "' has shape ",
           tensor_at(state, t.table).shape(), ", expected [rows, width]");

@@ -49,9 +49,12 @@ std::string spoken(const std::vector<std::string>& from, const std::vector<std::
   return text('\'', joined(from), "' -> '", joined(to), '\'');
 }
 
-void check_known(const std::string& map) {
-  if (map != kTranspose && map != kReshape) maker(map);
+void check_known(const Leg& leg) {
+  if (!leg.made && leg.map != kTranspose && leg.map != kReshape) maker(leg.map);
 }
+
+// The map of a leg along a dimension of this size.
+Map map_of(const Leg& leg, int64_t size) { return leg.made ? *leg.made : maker(leg.map)(size); }
 
 Dims transposed(Dims shape) {
   check(shape.rank == 2, "parameter map: transpose needs a matrix, the shape is ", shape);
@@ -72,7 +75,7 @@ Dims shape_behind(const Leg& leg, Dims shape) {
     return leg.shape;
   }
   check_fits(leg.map, leg.dim, shape);
-  shape[leg.dim] = maker(leg.map)(shape[leg.dim]).outputs();
+  shape[leg.dim] = map_of(leg, shape[leg.dim]).outputs();
   return shape;
 }
 
@@ -93,7 +96,7 @@ Tensor Route::forward(const Tensor& w) const {
     else if (leg.map == kReshape)
       x = reshape(x, behind);
     else
-      x = maker(leg.map)(x.size(leg.dim))(x, leg.dim);
+      x = map_of(leg, x.size(leg.dim))(x, leg.dim);
   }
   return x;
 }
@@ -109,7 +112,7 @@ Tensor Route::adjoint(const Tensor& g, const Dims& shape) const {
     else if (legs[i].map == kReshape)
       x = reshape(x, shapes[i]);
     else
-      x = maker(legs[i].map)(shapes[i][legs[i].dim]).adjoint()(x, legs[i].dim);
+      x = map_of(legs[i], shapes[i][legs[i].dim]).adjoint()(x, legs[i].dim);
   return x;
 }
 
@@ -180,7 +183,7 @@ ParameterMap& ParameterMap::add_rule(Rule rule) {
     check(names::count_stars(to) <= stars, "parameter map: '", to, "' has more * than '", rule.from[0], "'");
   check(rule.dim >= 0 && rule.dim < kMaxRank, "parameter map: dimension ", rule.dim, " is not in 0 to ", kMaxRank - 1,
         " in ", both);
-  for (const Leg& leg : rule.legs) check_known(leg.map);
+  for (const Leg& leg : rule.legs) check_known(leg);
   rules_.push_back(std::move(rule));
   return *this;
 }
@@ -231,22 +234,11 @@ std::string ParameterMap::unused(const std::vector<std::string>& all) const {
 
 ParameterMap ParameterMap::mapped_storage(const nn::Module& raw, const streams::Stream& stream) {
   ParameterMap map;
-  const auto named = [](streams::Role role, streams::Form form) -> const char* {
-    const bool writer = role == streams::Role::writer;
-    switch (form) {
-      case streams::Form::rms_norm:
-        return writer ? "recentre" : nullptr;
-      case streams::Form::crms_norm:
-        return writer ? "compress" : "compress_reader";
-      case streams::Form::crms_isometric:
-        return "isometric";
-      default:
-        return nullptr;
-    }
-  };
-  for (const streams::NamedParameter& p : streams::named_parameters(raw))
-    if (const char* name = named(p.role, stream.form()); p.role != streams::Role::neutral && name)
-      map.add(p.name, p.name, {{name, p.stream_dim}});
+  for (const streams::NamedParameter& p : streams::named_parameters(raw)) {
+    if (p.role == streams::Role::neutral) continue;
+    const Map to = row_of(stream.form()).map(p.role, stream.width());
+    if (!to.is_identity()) map.add(p.name, p.name, {{to.name(), p.stream_dim, {}, to}});
+  }
   return map;
 }
 

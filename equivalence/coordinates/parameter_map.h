@@ -37,12 +37,13 @@
 namespace isonorm::equivalence {
 
 // A linear map. Along dimension `dim`: identity, recentre, compress, expand, compress_reader, expand_reader, isometric
-// (map.h). transpose exchanges the two dimensions of a matrix. reshape gives a tensor of shape `shape`, its entries in
+// (streams/map.h). transpose exchanges the two dimensions of a matrix. reshape gives a tensor of shape `shape`, its entries in
 // row-major order.
 struct Leg {
   std::string map;
   int dim = 0;
   Dims shape = {};
+  std::optional<streams::Map> made = {};  // the map itself, if it has no name here
 };
 
 // The partner of a parameter of A: its name in B, and the maps that lead there, first map first.

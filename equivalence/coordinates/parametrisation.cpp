@@ -11,7 +11,7 @@ using streams::Role;
 Map stored_map(const streams::NamedParameter& p, const streams::Stream& stream) {
   if (p.role == Role::neutral || stream.storage() == streams::Stored::raw)
     return Map::identity(p.tensor.size(p.stream_dim));
-  return parameter_map(p.role, stream.form(), stream.width());
+  return row_of(stream.form()).map(p.role, stream.width());
 }
 
 Map restoring_map(const streams::NamedParameter& p, const streams::Stream& stream) {

@@ -1,5 +1,8 @@
 #include "equivalence/coordinates/variant.h"
 
+#include <map>
+#include <mutex>
+
 #include "core/error.h"
 #include "streams/stream.h"
 
@@ -54,36 +57,46 @@ const Variant& variant(std::string_view name) {
 }
 
 const Variant& raw_variant(Form form) {
-  if (form == kLayer) return kReference;
+  const streams::FormRow& row = row_of(form);
+  check(row.layer_norm_model(), "variant: ", row.name, " has no raw variant");
+  if (kReference.form == form) return kReference;
   for (const Variant& v : kVariants)
     if (v.raw() && v.form == form) return v;
-  check(false, "variant: ", name_of(form), " has no raw variant");
-  return kReference;
+  struct Made {
+    std::string name = {};
+    Variant variant = {};
+  };
+  static std::mutex mutex;
+  static auto& made = *new std::map<Form, Made>;  // of registered forms
+  const std::lock_guard lock(mutex);
+  Made& of = made[form];
+  if (const std::string name = text("raw_", row.name); of.name != name)
+    of.name = name, of.variant = {"-", of.name.c_str(), form, kRaw, none, as_is, none};
+  return of.variant;
 }
 
 std::string stores(const Variant& v) {
   const char* projected = v.start == writers ? ", writers recentred once"
                           : v.start == kBoth ? ", writers and readers recentred once"
                                              : "";
-  if (v.storage == kRaw || v.form == kRms) return text("the Pre-LN weights", projected);
-  return v.form == kCrms ? "d - 1 of d coordinates: the first d - 1 rows of P W of a writer, A D of a reader"
-                         : "d - 1 orthonormal coordinates: Q^T W of a writer, A Q of a reader";
+  const streams::FormRow& row = row_of(v.form);
+  if (v.storage == kRaw || !row.compressed()) return text("the Pre-LN weights", projected);
+  return text("d - 1 ", row.orthonormal ? "orthonormal" : "of d", " coordinates: ", row.writer_text, " of a writer, ",
+              row.reader_text, " of a reader");
 }
 
 std::string maps_forward(const Variant& v) {
-  const std::string norm = v.form == kLayer ? "LayerNorm" : v.form == kRms ? "RMSNorm" : "CRMSNorm";
-  if (v.form == kLayer || v.storage == kMapped) return text("nothing; ", norm, " reads the stream");
-  const char* map = v.form == kRms    ? "writers to P W"
-                    : v.form == kCrms ? "writers to the first d - 1 rows of P W, readers to A D"
-                                      : "writers to Q^T W, readers to A Q";
-  return text(map, "; ", norm, " reads the stream");
+  const streams::FormRow& row = row_of(v.form);
+  if (row.raw() || v.storage == kMapped) return text("nothing; ", row.norm_name, " reads the stream");
+  const std::string readers = row.compressed() ? text(", readers to ", row.reader_text) : "";
+  return text("writers to ", row.writer_text, readers, "; ", row.norm_name, " reads the stream");
 }
 
 std::string treats_gradients(const Variant& v) {
   if (v.gradients == as_is) return "given to the optimizer as they are";
   if (v.gradients == metric)
-    return v.form == kRms ? "writers' gradients are recentred before the optimizer"
-                          : "multiplied by the inverse metric of the coordinates before the optimizer";
+    return row_of(v.form).compressed() ? "multiplied by the inverse metric of the coordinates before the optimizer"
+                                       : "writers' gradients are recentred before the optimizer";
   return "lifted to raw coordinates, where the optimizer and its state live";
 }
 

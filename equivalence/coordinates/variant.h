@@ -39,7 +39,8 @@ struct Variant {
 std::span<const Variant> variants();
 // The variant with this name or alias. Throws listing both.
 const Variant& variant(std::string_view name);
-// Raw parameters on a stream of this form: b, c2, c5, and for layer_norm the reference. Throws on `none`.
+// Raw parameters on a stream of this form: b, c2, c5, for layer_norm the reference, for a registered form "raw_<name>".
+// Throws if the form is not a form of the LayerNorm model.
 const Variant& raw_variant(streams::Form form);
 
 // One sentence each, made from the fields above.

@@ -54,7 +54,7 @@ Derived compressed_storage(const Variant& v, Needs needs) {
   if (v.gradients == GradientRule::lifted)  // U acts on w, whose mean is lost, and on M* g = G
     return needs.verdict(MaybeVerdict());
   needs.need(Property::any_width);
-  if (v.form == Form::crms_isometric)  // M M* = I, so the metric changes nothing
+  if (row_of(v.form).orthonormal)  // M M* = I, so the metric changes nothing
     return needs.need(Property::rotates).verdict();
   if (v.gradients == GradientRule::metric)  // M M* g = M G: U(TG, Tw) = T U(G, w). A linear U that commutes with all
                                             // O commutes with all T (Schur)
@@ -79,13 +79,13 @@ Derived recentred_storage(const Variant& v, Needs needs, const Visible& visible)
 }  // namespace
 
 Derived expectation(const Variant& v, const Predicates& update, const Visible& visible) {
-  const bool mapped = v.storage == Stored::mapped && v.form != Form::layer_norm;
-  const bool compressed = mapped && v.form != Form::rms_norm;
+  const bool mapped = v.storage == Stored::mapped && !row_of(v.form).raw();
+  const bool compressed = mapped && row_of(v.form).compressed();
   const bool writers = mapped || of_writers(v.start) || of_writers(v.after_step);  // lose their mean
   const bool readers = compressed || of_readers(v.start) || of_readers(v.after_step);
   if (const std::string why = no_such_model(v, compressed, writers, readers, visible); !why.empty())
     return {MaybeVerdict(), why};
-  if (visible.another_function[static_cast<size_t>(v.form)])
+  if (visible.another_function.contains(v.form))
     return {Verdict::different, text("on a stream of ", name_of(v.form), " the model is another function"),
             /*same_start=*/false};
   Needs needs(update);

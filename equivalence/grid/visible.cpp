@@ -105,8 +105,8 @@ Visible measure_visible(const training::TrainingOptions& options, const nn::Modu
     if (!result.readers_mean)
       result.gradient_mean |= seen("the means of gradients", gradient_mean(o, raw, examples),
                                    64 * static_cast<double>(o.model.transformer().width) * epsilon(DType::f64));
-    for (Form form : streams::kCentredForms)
-      result.another_function[static_cast<size_t>(form)] |= changes(name_of(form), at(form));
+    for (Form form : streams::centred_forms())
+      if (changes(name_of(form), at(form))) result.another_function.insert(form);
   }
   return result;
 }

@@ -3,9 +3,10 @@
 // weights exist.
 #pragma once
 
-#include <array>
+#include <set>
 
 #include "equivalence/grid/predicates.h"
+#include "streams/form.h"
 #include "training/build_model.h"
 
 namespace isonorm::equivalence {
@@ -18,8 +19,8 @@ struct Visible {
   // if readers_mean. With RMSNorm they have none: the derivative of its root mean square is a multiple of x, which is
   // centred, too.
   bool gradient_mean = false;
-  // By stream form: on that stream, with the same raw weights, the model is another function.
-  std::array<bool, std::size(streams::kFormRows)> another_function = {};
+  // The forms of the stream on which the model, with the same raw weights, is another function.
+  std::set<streams::Form> another_function = {};
 };
 
 // Measures all fields in f64, from logits and loss gradients on made examples, at the weights of `initial` (a raw model

@@ -177,8 +177,8 @@ ProofResult prove(const ProofOptions& options, const ProgressCallback& progress)
   check_width(options.training.model.transformer().width, "prove");
   check(options.controls > 0, "prove: ", options.controls, " controls, expected at least 1");
   for (const std::string& form : options.forms)
-    check(form != name_of(Form::layer_norm), "prove: layer_norm is the reference; to be held against it are ",
-          streams::listed(streams::kCentredForms, " and "));
+    check(!row_of(streams::form_named(form)).raw(), "prove: layer_norm is the reference; to be held against it are ",
+          streams::listed(streams::centred_forms(), " and "));
   check(o.dtype == DType::f32 || o.dtype == DType::f64, "prove: dtype is ", o.dtype, ", expected f32 or f64");
   check(!options.against || *options.against != o.device, "prove: against ", o.device,
         ", where the reference is trained, expected another device");

@@ -19,7 +19,7 @@ namespace isonorm::equivalence {
 struct ProofOptions {
   training::TrainingOptions training;  // of the reference, which is always layer_norm, and of every other run
   // Forms that are compared with the reference, by name.
-  std::vector<std::string> forms = streams::names_of(streams::kCentredForms);
+  std::vector<std::string> forms = streams::names_of(streams::centred_forms());
   // Another device: layer_norm is trained there, too, and compared with the reference like a form.
   std::optional<Device> against = {};
   int controls = 4;  // runs of the reference with every weight moved by one ulp

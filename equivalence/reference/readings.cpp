@@ -132,7 +132,7 @@ bool Readings::same_norm(const streams::NormPlace& a, const streams::NormPlace& 
 // rounding errors of all entries of the row.
 Tensor Readings::normalised_size(const streams::NormPlace& norm, const Tensor& x) const {
   Tensor size;
-  if (layout_.form == streams::Form::layer_norm)
+  if (row_of(layout_.form).norm == NormKind::layer)
     size = (abs(x) + mean(abs(x), {1}, true)) / sqrt(mean(square(x - mean(x, {1}, true)), {1}, true) + norm.eps);
   else
     size = abs(normalised(norms_, layout_, {.name = norm.name, .eps = norm.eps}, x));

@@ -59,9 +59,7 @@ void add_visible(reports::Document& d, const TableResult& r) {
   add("readers' means", r.visible.readers_mean);
   add("gradients have a mean", r.visible.gradient_mean);
   std::string another;
-  for (streams::Form form : streams::kForms)
-    if (r.visible.another_function[static_cast<size_t>(form)])
-      another += text(another.empty() ? "" : ", ", name_of(form));
+  for (streams::Form form : r.visible.another_function) another += text(another.empty() ? "" : ", ", name_of(form));
   add("forms that are another function", another.empty() ? "none" : another);
 }
 

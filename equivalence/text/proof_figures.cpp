@@ -5,17 +5,15 @@
 
 #include "equivalence/judge/criterion.h"
 #include "equivalence/text/proof_text.h"
+#include "streams/form.h"
 
 namespace isonorm::equivalence {
 namespace {
 
 std::string css_of(const RunResult& run) {
-  if (!run.variant->raw()) return run.form == "rms_norm" ? "negative" : "plain";
-  if (run.device) return "other";
-  if (run.form == "rms_norm") return "rms";
-  if (run.form == "crms_norm") return "crms";
-  if (run.form == "crms_isometric") return "isometric";
-  return run.form == "layer_norm" ? "reference" : "other";
+  const streams::FormRow* form = streams::find_row(run.form);
+  if (!run.variant->raw()) return form && form->zero_mean_writers() ? "negative" : "plain";
+  return run.device || !form ? "other" : form->css;
 }
 
 reports::Chart loss_chart(const std::string& title, const std::vector<const RunResult*>& runs, bool nested) {

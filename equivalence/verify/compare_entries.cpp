@@ -94,13 +94,14 @@ class EntryCheck::Comparer {
       return incomparable(
           text("'", part.name, "' has ", x.shape(), " entries in the first and ", y.shape(), " in the second"));
     const int64_t count = x.shape()[0];
-    all_.rows_.add(compare_rows(part.name, x, y,
-                                {.form = a_.layout.form,
-                                 .role = part.kind == Kind::writer ? Role::writer : Role::reader,
-                                 .arithmetic = std::sqrt(static_cast<double>(a_.layout.width)) * epsilon(DType::f64),
-                                 .coarsest = epsilon(coarser(coarsest(a_.state, a_.half), coarsest(b_.state, b_.half))),
-                                 .first_row = first_of(count),
-                                 .blind = blind_rows(part.name)}));
+    all_.rows_.add(compare_rows(
+        part.name, x, y,
+        {.map =
+             row_of(a_.layout.form).canonical(part.kind == Kind::writer ? Role::writer : Role::reader, a_.layout.width),
+         .arithmetic = std::sqrt(static_cast<double>(a_.layout.width)) * epsilon(DType::f64),
+         .coarsest = epsilon(coarser(coarsest(a_.state, a_.half), coarsest(b_.state, b_.half))),
+         .first_row = first_of(count),
+         .blind = blind_rows(part.name)}));
   }
 
   static bool is_zero(const Canonical::Rows& rows) {

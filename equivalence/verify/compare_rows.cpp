@@ -49,7 +49,7 @@ class RowComparer {
       beyond_.clear();
       for (size_t i = 0; i < n; ++i)
         beyond_.push_back(std::max(0.0, std::abs(x.value[i] - y.value[i]) - y.rounding[i] - f64));
-      row_shares.through = std::max(row_shares.through, flipped_share(beyond_, x.flip, rules_.form, rules_.role));
+      row_shares.through = std::max(row_shares.through, flipped_share(beyond_, x.flip, rules_.map));
     }
     found_.shares.add(row_shares);
     if (row_shares.both > 1) take_down(row, x, y, f64, size_x + size_y);

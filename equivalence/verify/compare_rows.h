@@ -33,8 +33,7 @@ struct RowFindings {
 };
 
 struct RowRules {
-  streams::Form form;     // of the first checkpoint
-  streams::Role role;     // of the tensor
+  streams::Map map;       // from the stored rows of the first checkpoint to the Pre-LN model's
   double arithmetic;      // relative error of f64
   double coarsest;        // eps of the two checkpoints' coarsest dtype
   int64_t first_row = 0;  // index of the first row in the tensor

@@ -6,6 +6,7 @@
 #include "equivalence/convert/convertible.h"
 #include "equivalence/verify/reader_check.h"
 #include "equivalence/verify/stream_reader.h"
+#include "training/steps/loop.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -83,7 +84,7 @@ template <class F> void each_pair(const Side& a, const Side& b, bool centred, bo
 }
 
 void add_means(const Piece& p, ZeroMeans& means) {
-  if (p.layout.form != Form::rms_norm) return;
+  if (!row_of(p.layout.form).zero_mean_writers()) return;
   for (const streams::Place& place : p.layout.places)
     if (place.role == Role::writer)
       means[place.name].add(widened(p.state, place.name), place.dim, p.format(place.name));
@@ -135,7 +136,7 @@ StateComparison compare(const Side& a, const Side& b, bool readers) {
     each_pair(a, b, centred, centred && of_readers, [&](const Piece& p, const Piece& q, bool last, bool again) {
       if (!again) {
         for (const auto& [piece, side] : {std::pair(&p, &a), {&q, &b}}) {
-          if (const std::string name = not_finite(piece->state); !name.empty()) {
+          if (const std::string name = training::not_finite(piece->state); !name.empty()) {
             if (readers) check_values(piece->state, piece->layout);
             entries.finite = false,
             entries.reason = text("'", name, "' of the ", side->which, " holds NaN or infinity");
@@ -156,7 +157,7 @@ StateComparison compare(const Side& a, const Side& b, bool readers) {
     if (rotated) return;
     why_a = a.not_zero_mean(means_a), why_b = b.not_zero_mean(means_b);
     if (!why_a.empty() || !why_b.empty() || entries.equivalent() || !check.may_have_come_through()) return;
-    for (Form form : streams::kLayerNormForms)
+    for (Form form : streams::layer_norm_forms())
       if (form != a.layout.form && form != b.layout.form &&
           (explained(a, form, b, entries) || explained(b, form, a, entries)))
         return;

@@ -81,7 +81,7 @@ Copies combined_behind_norm(const Tensor& factors, const Piece& piece, const Pie
 Tensor entering(const streams::Placement& layout, uint64_t seed) {
   Generator generator{seed, 0};
   const Tensor rows = randn({kSamples, layout.width}, kF64, generator) + randn({kSamples, 1}, kF64, generator);
-  return streams::parameter_map(Role::writer, layout.form, layout.width)(rows, 1);
+  return row_of(layout.form).writer(layout.width)(rows, 1);
 }
 
 // Combinations of slices x [n, d], unmoved and moved: [kSamples, d].

@@ -49,7 +49,7 @@ TensorMap widened(const TensorMap& state) {
 TensorMap centred(const TensorMap& state, const streams::Placement& layout) {
   NoGrad no_grad;
   const TensorMap wide = widened(state);
-  if (layout.form != streams::Form::rms_norm) return wide;
+  if (!row_of(layout.form).zero_mean_writers()) return wide;
   std::map<std::string, int> dim_of;
   for (const streams::Place& p : layout.places)
     if (p.role == Role::writer) dim_of[p.name] = p.dim;

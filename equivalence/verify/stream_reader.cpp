@@ -20,9 +20,7 @@ std::vector<StreamReader> readers_of(const TensorMap& state, const streams::Plac
     if (state.find(p.bias)) readers.back().bias = flatten(widened(state, p.bias));
   }
   for (const streams::Layout::Tied& t : layout.tied) {
-    Tensor table = widened(state, t.table);
-    // B (I + 11^T): reads (v, -sum v) like the table (B, -sum B).
-    if (layout.form == streams::Form::crms_norm) table = table + sum(table, {1}, true);
+    const Tensor table = row_of(layout.form).table(layout.width)(widened(state, t.table), 1);
     readers.push_back({t.weight, t.norm, table, {}, t.table, {}});
   }
   return readers;

@@ -15,6 +15,7 @@
 #include "equivalence/convert/convertible.h"
 #include "streams/rotation.h"
 #include "streams/stream.h"
+#include "training/steps/loop.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -154,9 +155,7 @@ class Finder {
 };
 
 // A norm without centring depends only on a row's length, so the mean does not matter.
-void forget_means(streams::Placement& layout) {
-  if (layout.form == Form::rms_norm) layout.form = Form::uncentred_rms_norm;
-}
+void forget_means(streams::Placement& layout) { layout.form = streams::uncentred(layout.form); }
 
 }  // namespace
 
@@ -196,7 +195,7 @@ RotationComparison compare_up_to_rotation(const LazyState& a, streams::Placement
     one.add(p.name, detach(state.read(p.name)));
     if (readers) check_values(one, layout);
     const Tensor& t = one.at(p.name);
-    result.entries.finite = is_finite(t);
+    result.entries.finite = training::is_finite(t);
     if (!(largest_entry(t.to(DType::f64)) < kLargest))
       why = text("'", p.name, "' holds NaN, infinity or an entry above ", kLargest);
     return by_rows(t, p.dim, p.parts);

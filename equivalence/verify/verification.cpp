@@ -48,11 +48,10 @@ bool convertible(const TensorMap& outline, const streams::Placement& layout) {
 // The options in which two models differ, except options that act in training alone. If forms_too is false, the forms
 // of the stream are coordinates of one function; then also without the forms and the options that folding changes.
 std::string different_options(const Metadata& a, const Metadata& b, bool forms_too) {
-  std::set<std::string> free(std::begin(training::kOfTrainingAlone), std::end(training::kOfTrainingAlone));
+  std::set<std::string> free;
   if (!forms_too)
     free.insert({"model.form", "model.storage", "model.affine", "model.norm_bias", "model.bias", "model.qkv_bias",
-                 "model.tied", "model.head_bias", "model.layer_scale", "model.recentring", "model.centre_readers",
-                 "model.folded"});
+                 "model.tied", "model.head_bias", "model.layer_scale", "model.centre_readers", "model.folded"});
   const auto rotates = [](const Metadata& m) {
     const auto at = m.find("model.positions");
     return at != m.end() && at->second.starts_with("rotary");
@@ -61,7 +60,7 @@ std::string different_options(const Metadata& a, const Metadata& b, bool forms_t
   ShortList list;
   for (const auto& [key, value] : a) {
     const auto at = b.find(key);
-    if (free.contains(key) || (at != b.end() && at->second == value)) continue;
+    if (free.contains(key) || (at != b.end() && at->second == value) || training::is_training_only(key)) continue;
     list.add(key.substr(key.find('.') + 1), " ", value, " and ", at == b.end() ? "none" : at->second);
   }
   return list.str();

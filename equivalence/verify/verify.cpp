@@ -71,7 +71,7 @@ void check_shapes(const nn::Module& model, const TensorMap& state) {
 // The options of the result; see docs/conversion.md.
 training::ModelOptions converted_options(training::ModelOptions o, const streams::Placement& from, Form to) {
   nn::TransformerOptions& t = o.transformer();
-  o.stream() = {.form = to, .storage = to == Form::layer_norm ? Stored::raw : Stored::mapped};
+  o.stream() = {.form = to, .storage = row_of(to).raw() ? Stored::raw : Stored::mapped};
   const auto any = [&](auto&& has) { return std::ranges::any_of(from.norms, has); };
   // Biases of norms become their readers' biases.
   if (any([](const streams::NormPlace& n) { return !n.bias.empty(); })) t.bias = true, o.fit({{"head_bias", true}});

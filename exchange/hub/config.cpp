@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/system/foreign_text.h"
 #include "exchange/hub/folder.h"
+#include "streams/form.h"
 
 namespace isonorm::hub {
 namespace {
@@ -54,7 +55,7 @@ void Config::rename(std::string_view alias, std::string_view name) {
   const json* there = find(name);
   check(!there || there->is_null() || said->is_null() || *there == *said, "config.json: \"", alias, "\" is ",
         Shown{dump(*said)}, " and \"", name, "\" is ", there ? text(Shown{dump(*there)}) : "",
-        ", which are two names of one value");
+        ", two names of one value");
   json value = *said;  // a new key may invalidate `said`
   values_.erase(std::string(alias));
   if (!value.is_null()) values_[std::string(name)] = std::move(value);
@@ -155,13 +156,13 @@ SaidOfConversion converted(const Config& config) {
   for (const char* key : kLists)
     if (has(key)) said.lists[key] = (*at)[key].get<std::vector<std::string>>();
   if (rotated) said.rotation = (*at)["rotation"].get<std::string>();
-  check(
-      rotated ? said.form == "uncentred_rms_norm" || said.form == "crms_isometric" : said.form != "uncentred_rms_norm",
-      "config.json: \"isonorm\" says the form ", Shown{said.form}, rotated ? " and a rotation" : " and no rotation",
-      ": a rotated model is of uncentred_rms_norm or crms_isometric, one of uncentred_rms_norm is rotated");
-  check(
-      !rotated || !has("recentred"),
-      "config.json: \"isonorm\" says a rotation, and where rows with a mean enter the stream, which no weight rotates");
+  const streams::FormRow* form = streams::find_row(said.form);
+  check(rotated ? form && form->rotates() && !form->zero_mean_writers() : !form || form->layer_norm_model(),
+        "config.json: \"isonorm\" has the form ", Shown{said.form}, rotated ? " and a rotation" : " and no rotation",
+        ": uncentred_rms_norm needs a rotation, crms_isometric may have one, no other form has one");
+  check(!rotated || !has("recentred"),
+        "config.json: \"isonorm\" has both \"rotation\" and \"recentred\": no weight rotates rows that enter with a "
+        "mean");
   return said;
 }
 

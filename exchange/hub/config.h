@@ -1,4 +1,4 @@
-// Internal: config.json of a Hugging Face model folder, in which transformers describes the model.
+// Internal: config.json of a Hugging Face model folder, the description that transformers reads.
 #pragma once
 
 #include <string>

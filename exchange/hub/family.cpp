@@ -12,7 +12,7 @@
 namespace isonorm::hub {
 namespace {
 
-constexpr const char* kPostLn = "its norms stand on the residual stream (Post-LN), so there is no exact form";
+constexpr const char* kPostLn = "its norms are on the residual stream (Post-LN), so there is no exact form";
 constexpr const char* kRms = "its norms are RMSNorm already";
 
 struct Known {
@@ -50,8 +50,8 @@ std::vector<const Family*> families_of(const Config& config) {
   return found;
 }
 
-// The part of config.json about the stream. CLIP reads "text_config_dict" instead of "text_config" if it is there
-// (configuration_clip.py); folders from before 2023 have both. In timm, "model_args" override the other entries.
+// The part of config.json about the stream. If CLIP has both "text_config_dict" and "text_config", as in folders from
+// before 2023, the former counts (configuration_clip.py). In timm, "model_args" override the other entries.
 Config config_of(const Family& family, const Config& config) {
   if (!family.config.empty()) {
     const std::string before = text(family.config, "_dict");
@@ -84,11 +84,11 @@ class Describer {
     }
     for (const char* key : {"quantization_config", "transformers_weights"})
       check(folder.config.text_of(key).empty(), "config.json: \"", key,
-            "\" is there: the weights are not those of model.safetensors as they are");
+            "\" is set: the weights are not simply the tensors of model.safetensors");
     const auto fits = [&](std::string_view stem) { return has(text(stem, family.writers.front().pattern)); };
     const auto stem = std::ranges::find_if(family.stems, fits);
-    check(stem != family.stems.end(), "a model of type '", family.type, "' has a tensor '", family.stems.front(),
-          family.writers.front().pattern, "', and here is none");
+    check(stem != family.stems.end(), "there is no tensor '", family.stems.front(), family.writers.front().pattern,
+          "', which a model of type '", family.type, "' has");
     stem_ = *stem;
   }
 
@@ -103,7 +103,7 @@ class Describer {
         for (const std::string& pattern : {std::string(a.pattern), in(a.pattern)})
           for (const std::string& t : tensors_)
             check(!streams::names_tensor(pattern, t) || (!said_.form.empty() && t.ends_with(".bias")),
-                  "the program has no place for '", t, "' by config.json, and would pass over it");
+                  "by config.json the program has no place for '", t, "' and would ignore it");
     for (const Family::Reader& r : family_.readers)
       if (is_so(r.when))
         for (std::string_view layer : r.layers) read(in(layer), r.norm, r.dim);
@@ -132,7 +132,7 @@ class Describer {
 
   // Checks that all layers have the same tensors, and that their number is the one in config.json.
   void check_layers() const {
-    std::map<std::string, std::set<std::string>> layers;  // of names with a * in place of their number
+    std::map<std::string, std::set<std::string>> layers;  // names with * for the layer's number -> numbers
     const std::string_view first = family_.readers.front().norm;
     const std::string before = in(first.substr(0, first.find('*')));
     for (const std::string& t : tensors_) {
@@ -146,8 +146,8 @@ class Describer {
     for (const auto& [name, numbers] : layers) {
       check(static_cast<int64_t>(numbers.size()) == depth,
             family_.depth.empty() ? "the most layers" : text("config.json: \"", family_.depth, "\""), " is ", depth,
-            ", and '", name, "' is there ", numbers.size(), " times");
-      for (int64_t i = 0; i < depth; ++i) check(numbers.contains(text(i)), "of '", name, "' number ", i, " is missing");
+            ", and '", name, "' occurs ", numbers.size(), " times");
+      for (int64_t i = 0; i < depth; ++i) check(numbers.contains(text(i)), "'", name, "': number ", i, " is missing");
     }
   }
 
@@ -160,7 +160,8 @@ class Describer {
     if (there(".bias")) is["bias"] = "b";
     bool same = says.size() == is.size();  // in any order
     for (const auto& [key, value] : is.items()) same = same && says.value(key, json()) == value;
-    check(same, "config.json: \"isonorm\" says of the norm '", norm, "' ", Shown{dump(says)}, ", it is ", dump(is));
+    check(same, "config.json: \"isonorm\" describes the norm '", norm, "' as ", Shown{dump(says)}, ", it is ",
+          dump(is));
   }
 
   // behind_table: the norm is between a table and the stream, and the conversion removes it.
@@ -172,7 +173,7 @@ class Describer {
           "config.json does not say that '", in(name), "' was converted");
     const bool plain = said_.form.empty() ? family_.plain : behind_table || !norm->second.contains("gain");
     check(plain != has(text(in(name), ".weight")), "a norm '", in(name), "' of a model of type '", family_.type,
-          plain ? "' has no gain, and here is one" : "' has a gain, and here is none");
+          plain ? "' has no gain, and the folder has one" : "' has a gain, and the folder has none");
     for (const auto& said : said_.norms)
       if (is_it(said)) check_said(said.first, said.second, eps);
     json& said = spec_["norms"][in(name)];
@@ -197,8 +198,8 @@ class Describer {
     if (parts > 1) said["parts"] = parts;
   }
 
-  // The readers of the last norm: heads, or the table of a tied head. In a model without a head its rows are the
-  // output.
+  // The readers of the last norm: heads, or the table of a tied head. In a model without a head, the norm's rows are
+  // the output.
   void read_last() {
     const std::string architecture = folder_.config.architecture(), pooled = in(family_.pooled);
     const auto in_row = [&](const auto& names) { return std::ranges::find(names, architecture) != names.end(); };
@@ -211,15 +212,15 @@ class Describer {
     }
     norm(last);
     check(in_row(family_.models), "config.json: the architecture is ", Shown{architecture}, ", of type '", family_.type,
-          "' those with a head that is known are ", listed(family_.models), ", without one ", listed(family_.bodies),
-          "; describe another one by --spec");
+          "' known are ", listed(family_.models), " with a head, ", listed(family_.bodies),
+          " without; describe another one by --spec");
     for (std::string_view one : family_.heads)
       if (const std::string name(one); has(name)) read(name, last, 1, family_.parts);
     const std::string table = in(family_.writers.front().pattern), weight = text(family_.heads.front(), ".weight");
     const bool tied = !family_.apart && config_.flag("tie_word_embeddings", family_.tied) && table.ends_with(".weight");
     if (head)
-      return check(!tied || same(table, weight), "config.json: by \"tie_word_embeddings\" '", weight, "' is '", table,
-                   "', and the numbers of the two are not the same");
+      return check(!tied || same(table, weight), "config.json: \"tie_word_embeddings\" says that '", weight, "' is '",
+                   table, "', but their numbers differ");
     check(tied, "config.json: \"tie_word_embeddings\" is false, and there is no '", weight, "'");
     spec_["tied"][table] = {{"head", weight}, {"norm", in(last)}};
   }
@@ -233,7 +234,7 @@ class Describer {
 
   const Family& family_;
   const Folder& folder_;
-  const Config config_;  // of this stream
+  const Config config_;  // the part about this stream
   const std::vector<std::string> tensors_;
   const SaidOfConversion said_;
   std::string_view stem_;

@@ -1,6 +1,6 @@
-// Internal: families of published models, one row of data each. A row lists the tensors that write to or read from the
-// residual stream; together with a config.json it gives the description that `convert --spec` takes. Names are those
-// that transformers' save_pretrained writes and that the hub's files have.
+// Internal: families of published models, one row of data each. A row lists the tensors that write to the residual
+// stream or read from it; with a config.json it becomes the description that `convert --spec` takes. Names are the ones
+// that transformers' save_pretrained writes.
 #pragma once
 
 #include <span>
@@ -12,8 +12,8 @@
 
 namespace isonorm::hub {
 
-// All names and patterns follow the stem, except `heads` and `beside`. Rows with the same type are the streams of one
-// file.
+// All names and patterns begin after the stem, except `heads` and `beside`. A file with several streams has a row for
+// each, with the same type.
 struct Family {
   struct When {
     std::string_view key;  // a flag of config.json
@@ -49,23 +49,23 @@ struct Family {
     std::vector<When> when = {};
   };
 
-  // "model_type" of config.json. timm has none: a pattern of "timm/" and its "architecture". The first matching row
-  // counts.
+  // "model_type" of config.json. For timm, which has none: a pattern of "timm/" and its "architecture". The first
+  // matching row is used.
   std::string_view type;
   std::string_view stream = {};        // name of the stream, if the file has several
   std::string_view config = {};        // the object of config.json that describes it; empty: the whole file
   std::string_view width, eps, depth;  // keys of config.json; eps, depth: empty if there is none
   double eps_otherwise = 1e-5;
-  std::vector<std::string_view> stems;  // prefixes of names in files; the first that fits counts
-  std::vector<Writer> writers;          // the first tells the stem, and is the table of a tied head
+  std::vector<std::string_view> stems;  // possible prefixes of the names in a file; the first that fits is used
+  std::vector<Writer> writers;          // the first one determines the stem, and is the table of a tied head
   std::vector<Reader> readers;
-  std::string_view last;                      // the norm that the heads read through
-  std::vector<std::string_view> bodies;       // architectures that return the rows of the last norm, which is kept
-  std::vector<std::string_view> models = {};  // architectures with a head; with or without one if also in bodies
+  std::string_view last;                 // the norm that the heads read through
+  std::vector<std::string_view> bodies;  // architectures that return the rows of the last norm, which therefore stays
+  std::vector<std::string_view> models = {};  // architectures with a head; with or without if also in bodies
   std::vector<std::string_view> heads = {};
   std::string_view pooled = {};  // replaces `last` in models that have this norm; it reads a mean of rows
   int64_t parts = 1;             // number of rows side by side in a head's input
-  std::string_view entry = {};   // the module that the stream enters with a mean (Layout::recentre)
+  std::string_view entry = {};   // the module whose input rows have a mean (Layout::recentre)
   bool tied = false;             // default of "tie_word_embeddings": the head is the first writer's table
   bool apart = false;            // the head is never the table, whatever "tie_word_embeddings" says
   bool plus_one = false;         // gain - 1 is stored
@@ -75,7 +75,7 @@ struct Family {
   std::vector<std::string_view> beside = {};  // like off_stream, without the stem
   std::vector<Refused> refused = {};
   std::vector<Allowed> allowed = {};
-  std::vector<Absent> absent = {};  // tensors for which the program has no place: it would ignore them
+  std::vector<Absent> absent = {};  // tensors that the program would ignore
 };
 
 std::span<const Family> text_families();

@@ -12,12 +12,12 @@
 namespace isonorm::hub {
 namespace {
 
-// order[i] is the Flax axis of PyTorch's axis i; empty: the axes are the same. An axis of an element's bytes stays
+// order[i] is the Flax axis that becomes PyTorch's axis i; empty: the axes stay. An axis of an element's bytes stays
 // last.
 std::vector<int> order_of(const io::TensorEntry& flax, int parts) {
   if (!flax.name.ends_with(".kernel")) return {};
   const int rank = flax.shape.rank - parts;
-  check(rank >= 1 && rank <= 4, Shown{flax.name}, " of ", rank, " dimensions, a kernel of Flax has 1 to 4");
+  check(rank >= 1 && rank <= 4, Shown{flax.name}, " has ", rank, " dimensions, a Flax kernel has 1 to 4");
   std::vector<int> order = rank == 4 ? std::vector{3, 2, 0, 1} : std::vector<int>();
   for (int i = rank; order.size() < static_cast<size_t>(rank);) order.push_back(--i);
   if (parts > 0) order.push_back(rank);
@@ -49,7 +49,7 @@ Shard from_flax(const Shard& flax) {
   const auto sources = std::make_shared<std::map<std::string, Source>>();
   Shard shard;
   for (const io::TensorEntry& e : flax.entries) {
-    check(!e.name.starts_with("batch_stats."), Shown{e.name}, " is of a batch norm of Flax, which is not read");
+    check(!e.name.starts_with("batch_stats."), Shown{e.name}, " belongs to a Flax batch norm, which is not supported");
     const bool wide = !e.foreign.empty() && io::element_size(e) > 1;
     const std::vector<int> order = order_of(e, wide);
     io::TensorEntry& ours = shard.entries.emplace_back(e);

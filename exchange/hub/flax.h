@@ -10,7 +10,7 @@
 
 namespace isonorm::hub {
 
-// A weight file of any format.
+// The tensors of a weight file of any format.
 struct Shard {
   std::vector<io::TensorEntry> entries;
   std::function<Tensor(const io::TensorEntry&)> read;

@@ -39,7 +39,7 @@ Shard opened_flax(const std::string& path) {
 struct Format {
   const char *whole, *end;
   Shard (*open)(const std::string& path);
-  std::string (*name)(std::string of_index);  // converts a tensor's name in the index
+  std::string (*name)(std::string of_index);  // converts a tensor's name in the index to its name here
 };
 std::string as_it_is(std::string name) { return name; }
 // In order of preference.
@@ -49,7 +49,7 @@ constexpr Format kFormats[] = {{"model.safetensors", ".safetensors", opened_safe
 
 struct Weights {
   const Format& format;
-  // The files, each with its tensors according to the index; empty sets without an index.
+  // The files, each with its tensors according to the index; without an index the sets are empty.
   std::map<std::string, std::set<std::string>> files;
 };
 
@@ -118,7 +118,7 @@ Folder open_folder(const std::string& path) {
   Folder folder{path, read_config(path), {}, {}};
   const std::string others = folder.config.text_of("transformers_weights");
   check(others.empty(), path, ": config.json: \"transformers_weights\" is ", Shown{others},
-        ", a file in place of the usual ones, which is not read");
+        ", another file than the usual ones, which is not supported");
   using Place = std::pair<std::shared_ptr<const Shard>, io::TensorEntry>;
   const auto places = std::make_shared<std::map<std::string, Place>>();
   const Weights weights = weights_of(path);
@@ -134,8 +134,8 @@ Folder open_folder(const std::string& path) {
       check(places->emplace(e.name, Place{shard, e}).second, Shown{e.name}, " is in another file, too");
       io::add_entry(folder.state, folder.foreign, e.name, e);
     }
-    check(found == listed.size(), "the index says that ", listed.size(), " tensors are in this file, ", found,
-          " of them are");
+    check(found == listed.size(), "the index lists ", listed.size(), " tensors in this file, it has ", found,
+          " of them");
   }
   folder.state.read = [places](const std::string& name) {
     const auto& [shard, entry] = places->at(name);

@@ -1,6 +1,5 @@
 // Internal: a model folder of the Hugging Face hub: config.json, weights in one file or in shards with an index
-// (safetensors, else pytorch_model.bin (io/torch_file.h) or flax_model.msgpack (flax.h)), and the files of the
-// tokenizer.
+// (safetensors, else pytorch_model.bin (io/torch_file.h) or flax_model.msgpack (flax.h)), and tokenizer files.
 #pragma once
 
 #include <map>

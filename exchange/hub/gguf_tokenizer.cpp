@@ -35,11 +35,11 @@ std::string pattern_name(const tokenizers::TokenizerFile& file) {
 
 json gguf_tokenizer(const tokenizers::TokenizerFile& file, int64_t vocab) {
   const std::string name = pattern_name(file);
-  check(!name.empty(), "the tokenizer cuts a text by ", Shown{file.patterns.empty() ? "nothing" : file.patterns.back()},
-        ", which llama.cpp has no name for that is known here");
+  check(!name.empty(), "the tokenizer splits a text by ",
+        Shown{file.patterns.empty() ? "nothing" : file.patterns.back()}, ", for which no name in llama.cpp is known");
   check(!file.ignore_merges || name == "llama-bpe",
-        "the tokenizer takes words that are tokens whole (ignore_merges), which "
-        "llama.cpp does for LLaMA 3's pattern alone");
+        "the tokenizer keeps words that are tokens whole (ignore_merges), which "
+        "llama.cpp does only with LLaMA 3's pattern");
   std::vector<std::string> tokens(static_cast<size_t>(vocab));
   std::vector<int> types(tokens.size(), kUnused);
   const auto add = [&](const std::string& token, uint32_t id, int type) {

@@ -1,5 +1,6 @@
-// The rows. Sources: github.com/ggml-org/llama.cpp, src/llama-model.cpp and src/models/<architecture>.cpp (what is computed of which
-// keys), gguf-py/gguf/constants.py (names). Each is run there by tests/fixtures/run_gguf.py.
+// The rows of llama.cpp's architectures. Sources: github.com/ggml-org/llama.cpp, src/llama-model.cpp and
+// src/models/<architecture>.cpp (computation and keys), gguf-py/gguf/constants.py (names). tests/fixtures/run_gguf.py
+// runs each row in llama.cpp.
 #include "exchange/hub/gguf.h"
 #include "exchange/hub/port_rows.h"
 
@@ -26,7 +27,7 @@ std::vector<Key> keys(std::string_view eps) {
 const std::vector<Key> kLayerNormKeys = keys("attention/layer_norm_epsilon"),
                        kRmsNormKeys = keys("attention/layer_norm_rms_epsilon");
 const std::vector<Key> kRotaryKeys = {{"rotary_base", {"rope/freq_base"}}, {"rotary_share", {"/rotary_share"}}};
-// llama.cpp has one GELU, the approximation.
+// llama.cpp has only the tanh approximation of GELU.
 const std::vector<Key> kGeluKeys = {
     {"activation", {"/activation"}, "", {{"gelu_tanh", "gelu_tanh"}, {"gelu", "gelu"}}}};
 
@@ -50,7 +51,7 @@ std::vector<Part> branches(const std::vector<std::string_view>& ends) {
           {"blocks.*.mlp.fc1", {"blk.*.ffn_up"}, ends},
           {"blocks.*.mlp.fc2", {"blk.*.ffn_down"}, ends}};
 }
-// Queries, keys and values in one, and apart.
+// Queries, keys and values in one tensor; and in three tensors (below).
 std::vector<Part> packed(const std::vector<std::string_view>& ends) {
   return {{"blocks.*.attn.qkv", {"blk.*.attn_qkv"}, ends}};
 }

@@ -19,9 +19,32 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 
 VERSION = 1  # of the entry "isonorm" in config.json
-# The norm of each form. RMSNorm depends only on the length of a row, which is the same in any basis.
-FORMS = {"rms_norm": "rms_norm", "uncentred_rms_norm": "rms_norm", "crms_norm": "crms_norm", "crms_isometric": "crms_isometric"}
-ROTATED = ("uncentred_rms_norm", "crms_isometric")  # forms of a model in a rotated basis
+
+
+def centred(x):
+    return x - x.mean(-1, keepdim=True)
+
+
+def helmert(x):
+    k = torch.arange(1, x.shape[-1], dtype=x.dtype, device=x.device)
+    return (x.cumsum(-1)[..., :-1] - k * x[..., 1:]) * torch.rsqrt(k * (k + 1))
+
+
+class Form:
+    """A row of streams/form.h. norm: the name of its norm. less: number of entries of a row that are not stored. dropped: the square of the
+    entry that is not stored, from a stored row. enter: rows that enter a stream with a mean, in the coordinates of the form: P x, D+ x or
+    Q^T x, with Q the Helmert basis. rotated: True if only a rotated stream has it, False if none has it, None if either may."""
+
+    def __init__(self, norm, less=0, dropped=None, enter=centred, rotated=False):
+        self.norm, self.less, self.dropped, self.enter, self.rotated = norm, less, dropped, enter, rotated
+
+
+FORMS = {
+    "rms_norm": Form("rms_norm"),
+    "uncentred_rms_norm": Form("rms_norm", rotated=True),
+    "crms_norm": Form("crms_norm", 1, lambda y: y.sum(-1, keepdim=True).square(), lambda x: centred(x)[..., :-1]),
+    "crms_isometric": Form("crms_isometric", 1, enter=helmert, rotated=None),
+}
 ENTRIES = ("version", "form", "fold", "width", "norms", "biases")
 MASKS = r"\.attn\.(bias|masked_bias)$"  # in old files; no class reads them
 LISTS = ("identity", "recentred", "scales")  # only in folders that need them
@@ -39,27 +62,19 @@ class Norm(torch.nn.Module):
     def forward(self, x):
         y = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
         s = y.square().sum(-1, keepdim=True)
-        if self.form == "crms_norm":
-            s = s + y.sum(-1, keepdim=True).square()
+        if self.form.dropped:
+            s = s + self.form.dropped(y)
         y = y * torch.rsqrt(s / self.width + self.eps)
         if self.weight is not None:
             y = y * (self.weight.to(y.dtype) + self.more)
         return (y if self.bias is None else y + self.bias.to(y.dtype)).to(x.dtype)
 
     def extra_repr(self):
-        return f"{self.form}, width={self.width}, eps={self.eps}"
+        return f"{self.form.norm}, width={self.width}, eps={self.eps}"
 
 
 def entered(x, form):
-    """Rows that enter a stream with a mean, in the coordinates of the form: P x, D+ x or Q^T x, with Q the Helmert basis."""
-    y = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    if form == "crms_isometric":
-        k = torch.arange(1, y.shape[-1], dtype=y.dtype, device=y.device)
-        y = (y.cumsum(-1)[..., :-1] - k * y[..., 1:]) * torch.rsqrt(k * (k + 1))
-    else:
-        y = y - y.mean(-1, keepdim=True)
-        y = y[..., :-1] if form == "crms_norm" else y
-    return y.to(x.dtype)
+    return form.enter(x.float() if x.dtype in (torch.float16, torch.bfloat16) else x).to(x.dtype)
 
 
 def files_of(folder):
@@ -143,7 +158,6 @@ def at_entry(path, form):
 def adapt(model, says, shapes):
     """Makes the stock model, whose tensors may be on no device yet, that of the folder; gives what was done as text."""
     form, kind = FORMS[says["form"]], type(model).__name__
-    less = int(form != "rms_norm")
     left_out, recentred, scales = (says.get(key, []) for key in LISTS)
     names = renamed(model, [*shapes, *says["biases"], *scales, *(f"{m}.weight" for m in (*says["norms"], *left_out, *recentred))])
     there = split(model, {names[name]: shape for name, shape in shapes.items()})
@@ -157,7 +171,7 @@ def adapt(model, says, shapes):
         if "norm" not in type(modules.get(path)).__name__.lower():
             raise ValueError(f"{kind} has no norm '{path}'")
         width = of.get("width", says["width"])
-        gain, bias = (empty(width - less) if key in of else None for key in ("gain", "bias"))
+        gain, bias = (empty(width - form.less) if key in of else None for key in ("gain", "bias"))
         put(modules, path, Norm(form, width, of["eps"], gain, bias, float(of.get("gain") == "1+w")))
     for norm in left_out:
         path = names[f"{norm}.weight"].removesuffix(".weight")
@@ -197,7 +211,7 @@ def adapt(model, says, shapes):
             narrower += 1
     if less and not narrower:
         raise ValueError("no tensor is of a narrower stream")
-    return (f"{kind}: {len(says['norms'])} norms are {form} now, {len(says['biases'])} readers have a new bias"
+    return (f"{kind}: {len(says['norms'])} norms are {form.norm} now, {len(says['biases'])} readers have a new bias"
             + (f", {narrower} tensors are of a stream of {', '.join(f'{w - less} for {w}' for w in sorted(widths))}" if narrower else "")
             + "".join(f", {len(of)} {what}" for of, what in ((left_out, "norms behind tables are left out"),
                                                              (scales, "layer scales are folded"),
@@ -221,7 +235,7 @@ def said_by(folder):
             isinstance(of, dict) and isinstance(of.get("eps"), float) and isinstance(of.get("width", 1), int)
             for of in says["norms"].values()) or not all(isinstance(name, str) for key in LISTS for name in says.get(key, [])):
         raise ValueError("config.json: the entry \"isonorm\" is not as isonorm convert writes it")
-    if says["form"] not in (ROTATED if says.get("rotation") else [form for form in FORMS if form != "uncentred_rms_norm"]):
+    if FORMS[says["form"]].rotated == (not says.get("rotation")):
         raise ValueError(f"config.json: the form {says['form']} and the rotation {says.get('rotation')} contradict each other")
     if says.get("rotation") and says.get("recentred"):
         raise ValueError(f"config.json: rows enter a rotated stream at {says['recentred'][0]}, which no weight rotates")

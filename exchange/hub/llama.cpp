@@ -6,11 +6,10 @@ namespace isonorm::hub {
 
 json llama_config(const Config& config) {
   const std::string type = config.word("model_type"), clip = config.text_of("clip_qkv");
-  check(
-      type == "olmo", "config.json: a model of type '", type,
-      "' is no LLaMA, of which each layer is as it is and norms have no bias; of those that are converted olmo is one");
+  check(type == "olmo", "config.json: a model of type '", type,
+        "' has other layers than a LLaMA, or norms with a bias: only olmo becomes a LLaMA");
   check(clip.empty(), "config.json: \"clip_qkv\" is ", clip, ": a LLaMA does not clip queries, keys and values");
-  check(!config.own_code(), "config.json names code of its own (auto_map), which may be no LLaMA");
+  check(!config.own_code(), "config.json names code of its own (auto_map), which may not be a LLaMA's");
   json llama = config.values();
   llama["model_type"] = "llama";
   const bool head = config.architecture() == "OlmoForCausalLM";

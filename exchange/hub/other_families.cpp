@@ -1,4 +1,4 @@
-// Rows of image and speech models and of models with several streams. Sources and tests as in families.cpp.
+// Rows of image models, speech models, and models with several streams. Sources and tests as in families.cpp.
 #include "exchange/hub/family.h"
 
 namespace isonorm::hub {
@@ -83,7 +83,7 @@ Family dino(std::string_view type, std::string_view stem, Names bodies, Names mo
 
 // The position convolution reads the bare projection and is followed by an activation.
 Family speech(std::string_view type, std::string_view stem, Names bodies, Names models) {
-  constexpr std::string_view kPostLn = "its norms stand on the residual stream (Post-LN)";
+  constexpr std::string_view kPostLn = "its norms are on the residual stream (Post-LN)";
   return {
       .type = type,
       .width = "hidden_size",
@@ -106,8 +106,8 @@ Family speech(std::string_view type, std::string_view stem, Names bodies, Names 
 // timm's VisionTransformer. config.json names the architecture, which determines norm and eps, and may have more
 // options.
 Family timm(std::string_view type) {
-  constexpr std::string_view kOwnBlocks = "norm and block are those of the architecture in this row";
-  constexpr std::string_view kPools = "what else reads the rows of the last norm is not in the row of this family";
+  constexpr std::string_view kOwnBlocks = "it replaces the norm or block that this family has";
+  constexpr std::string_view kPools = "other readers of the last norm's rows are not supported";
   return {.type = type,
           .width = "num_features",
           .eps = "",
@@ -127,7 +127,7 @@ Family timm(std::string_view type) {
           .models = {""},
           .heads = {"head", "head_dist"},
           .pooled = "fc_norm",
-          .refused = {{"architecture", "**_rpn_**", "its norms stand on what the branches give (res-post-norm)"},
+          .refused = {{"architecture", "**_rpn_**", "its norms are on the outputs of the branches (res-post-norm)"},
                       {"norm_layer", "**", kOwnBlocks},
                       {"block_fn", "**", kOwnBlocks}},
           .allowed = {{"global_pool", {"\"\"", "\"avg\"", "\"token\""}, kPools}}};
@@ -251,8 +251,8 @@ std::span<const Family> other_families() {
        .last = "norm",
        .bodies = {""},
        .entry = "layers.0",
-       .refused = {{"norm_first", "false", "its norms stand on the residual stream (Post-LN)"},
-                   {"norm_first", "", "its norms stand on the residual stream (Post-LN) where it is not true"}}},
+       .refused = {{"norm_first", "false", "its norms are on the residual stream (Post-LN)"},
+                   {"norm_first", "", "its norms are on the residual stream (Post-LN) unless it is true"}}},
   };
   return all;
 }

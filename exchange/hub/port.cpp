@@ -16,15 +16,15 @@ namespace {
 
 using Change = Port::Change;
 
-// One tensor of ours and those of the folder that it is.
+// One of our tensors, and the folder's tensors that it corresponds to.
 struct Step {
   std::string ours;
   std::vector<std::string> theirs;
   Change change;
-  std::vector<int64_t> rows;  // of ours, of each of theirs where they are several
+  std::vector<int64_t> rows;  // if there are several: number of our rows for each
 };
 
-// What the steps need to know of a model.
+// Sizes of a model, from its options.
 struct Sizes {
   explicit Sizes(const Metadata& options) {
     const auto number = [&](const char* name) { return options.contains(name) ? integer_at(options, name) : 0; };
@@ -60,12 +60,12 @@ std::vector<Step> steps_of(const Port& port, std::string_view stem, const Metada
 }
 
 void check_rank(const std::string& name, const Tensor& x, int rank) {
-  check(x.rank() == rank, "tensor ", Shown{name}, " has shape ", x.shape(), ", expected one of ", rank, " dimensions");
+  check(x.rank() == rank, "tensor ", Shown{name}, " has shape ", x.shape(), ", expected ", rank, " dimensions");
 }
 
 Tensor transposed(const Tensor& x) { return x.rank() == 2 ? detached::transpose(x, 0, 1) : x; }
 
-// Axes [first, second, head_width, rest] of x's rows as [second, first, head_width, rest].
+// Views the rows of x as [first, second, head_width, rest] and exchanges the first two axes.
 Tensor exchanged(const Tensor& x, int64_t first, int64_t second, const Sizes& sizes, const std::string& name) {
   const int64_t rows = first * second * sizes.head_width;
   check(x.rank() > 0 && x.size(0) == rows, "tensor ", Shown{name}, " has shape ", x.shape(), ", expected ", rows,
@@ -74,12 +74,12 @@ Tensor exchanged(const Tensor& x, int64_t first, int64_t second, const Sizes& si
   return detached::reshape(detached::permute(apart, {1, 0, 2, 3}), x.shape());
 }
 
-// A tensor of the folder, or its outline, as ours.
+// Converts a tensor of the folder, or its outline, to ours.
 Tensor to_ours(const Step& s, const Tensor& x, const Sizes& sizes) {
   const std::string& name = s.theirs[0];
   switch (s.change) {
     case Change::none:
-    case Change::turned:  // of files that are written alone
+    case Change::turned:  // only for export
       return x;
     case Change::transposed:
       return transposed(x);
@@ -98,7 +98,7 @@ Tensor to_ours(const Step& s, const Tensor& x, const Sizes& sizes) {
   return x;
 }
 
-// Ours, or its outline, as the tensor of the folder that it is, or its rows that are number `part` of several.
+// Converts our tensor, or its outline, to the folder's. part: if our tensor became several, the index of this one.
 Tensor to_theirs(const Step& s, const Tensor& x, const Sizes& sizes, size_t part) {
   switch (s.change) {
     case Change::turned: {
@@ -129,7 +129,7 @@ const Tensor& needed(const TensorMap& outline, const std::string& name, std::str
   return *x;
 }
 
-// Several one behind the other, along their first axis.
+// The shape of several tensors concatenated along their first axis. Throws unless each has its number of rows.
 Dims stacked_shape(const Step& s, const std::vector<Tensor>& parts) {
   Dims shape = parts[0].shape();
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -164,7 +164,7 @@ bool same(const Tensor& x, const Tensor& y) {
          std::memcmp(bytes_of(x), bytes_of(y), static_cast<size_t>(byte_size(x))) == 0;
 }
 
-// The tensors of the folder that no step reads.
+// Throws if the folder has a tensor that no step reads, unless it may be ignored or repeats the tied table.
 void check_rest(const Port& port, const Folder& folder, std::string_view stem, const std::vector<Step>& steps) {
   std::set<std::string_view> read;
   for (const Step& s : steps) read.insert(s.theirs.begin(), s.theirs.end());
@@ -177,8 +177,8 @@ void check_rest(const Port& port, const Folder& folder, std::string_view stem, c
       continue;
     check(name == port.tied_head, "tensor ", Shown{name}, " has no place in our model of type '", port.type, "'");
     check(same(folder.state.read(name), folder.state.read(steps[0].theirs[0])),
-          "config.json: by \"tie_word_embeddings\" '", name, "' is '", steps[0].theirs[0],
-          "', and the numbers of the two are not the same");
+          "config.json: \"tie_word_embeddings\" says that '", name, "' is '", steps[0].theirs[0],
+          "', but their numbers differ");
   }
 }
 
@@ -221,8 +221,8 @@ LazyState exported(const Port& port, const LazyState& ours, const Metadata& opti
   const Sizes sizes(options);
   struct Place {
     Step step;
-    int64_t first, rows;  // of ours; rows 0: all
-    size_t part;          // of several
+    int64_t first, rows;  // rows of our tensor; rows 0: all
+    size_t part;          // index among several
   };
   LazyState result;
   std::map<std::string, Place> places;

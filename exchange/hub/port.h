@@ -1,5 +1,6 @@
-// Internal: published models as models of this library, a row of data each: which key of config.json is which of our
-// options, which tensor is which of ours. Read forwards a row is `isonorm import`, backwards `isonorm export`.
+// Internal: published models as models of this library, one row of data each: how keys of config.json correspond to our
+// options, and tensors of the folder to our tensors. `isonorm import` reads a row forwards, `isonorm export` backwards.
+// "theirs" is the folder's side, "ours" this library's.
 #pragma once
 
 #include <span>
@@ -11,74 +12,79 @@
 
 namespace isonorm::hub {
 
-// A name of theirs that begins with a dot stands behind the stem; a * is the number of a block.
+// A name of theirs that begins with a dot follows the stem; * stands for the number of a block.
 struct Port {
   struct Value {
     std::string_view theirs, ours;
   };
   struct Key {
-    std::string_view option;             // ours; empty: none, and the value has to be one of `values`
-    std::vector<std::string_view> keys;  // of config.json: the first that is there counts, "a.b" is in an object; the
-                                         // last is the one to write
-    std::string_view otherwise = {};     // what the program takes where none is there, or null; empty: one has to be
-    std::vector<Value> values = {};      // empty: a number, the same for both
+    std::string_view option;  // ours; empty: none, and the value must be one of `values`
+    // Alternative keys of config.json. Import reads the first that exists, export writes the last. "a.b" is the key b
+    // of the object a.
+    std::vector<std::string_view> keys;
+    std::string_view otherwise = {};  // their program's default if no key exists, or null; empty: a key is required
+    std::vector<Value> values = {};   // empty: a number that is the same on both sides
   };
   struct Fixed {
-    std::string_view option, value;  // of every model of the family
+    std::string_view option, value;  // an option with this value in every model of the family
   };
   enum class Change {
     none,
-    transposed,  // [in, out]
-    patches,     // a convolution [width, channels, side, side]; ours: [width, side side channels]
-    row,         // [1, 1, width]; ours: [width]
-    rows,        // [1, n, width]; ours: [n, width]
-    turned,      // of three, queries and keys: the two halves of a head's rows; theirs: one and one of the other
-    by_head,     // query, key and value of each head side by side; ours: all queries, all keys, all values
+    transposed,  // theirs [in, out]
+    patches,     // theirs a convolution [width, channels, side, side]; ours [width, side side channels]
+    row,         // theirs [1, 1, width]; ours [width]
+    rows,        // theirs [1, n, width]; ours [n, width]
+    turned,      // export only; queries and keys: theirs has the two halves of a head's rows interleaved
+    by_head,     // theirs: query, key and value rows of each head together; ours: all queries, all keys, all values
   };
   struct Part {
     std::string_view ours;
-    std::vector<std::string_view> theirs;     // three: queries, keys and values, which ours has one behind the other
-    std::vector<std::string_view> ends = {};  // of both names, such as .weight and .bias; empty: the names are whole
+    std::vector<std::string_view> theirs;     // three: queries, keys, values; ours has them in one tensor
+    std::vector<std::string_view> ends = {};  // suffixes of both names (.weight, .bias); empty: none
     Change change = Change::none;
-    Fixed when = {};  // only where the option is that
+    Fixed when = {};  // only if the option has this value
   };
 
-  std::string_view type, architecture;  // of config.json
-  std::string_view model;               // our row
-  std::vector<std::string_view> stems;  // what files have before the names: the first that fits counts
+  std::string_view type, architecture;  // values of config.json
+  std::string_view model;               // the name of our model
+  std::vector<std::string_view> stems;  // possible prefixes of the names in a file; the first that fits is used
   std::vector<Key> keys;
   std::vector<Fixed> fixed;
-  std::vector<Part> parts;                         // the first tells the stem
-  std::vector<std::string_view> passed_over = {};  // patterns of tensors that hold no weights
-  std::string_view tied_head = {};                 // of a tied model: it may be there once more
+  std::vector<Part> parts;                         // the first one determines the stem
+  std::vector<std::string_view> passed_over = {};  // patterns of tensors that are ignored: not weights
+  std::string_view tied_head = {};                 // tied models: the head's name, if the folder stores it once more
 };
 
 std::span<const Port> ports();
 
-// The row of that "model_type". Throws, listing those that there are.
+// The row with this "model_type". Throws, listing the known ones.
 const Port& port_named(std::string_view type);
 
-// An option of ours with its value, and where config.json says it; `key` is empty where it is so of every model.
+// An option of ours with its value. key: the key of config.json that determines it; empty: every model of the family
+// has this value.
 struct PortOption {
   std::string option, value, key;
 };
-// Throws, naming the key and its value, where one is missing or has no counterpart, and where architecture or weights are
-// not those of the row; where the folder is one that isonorm rotate made, or names code of its own.
+// Translates config.json to our options. Throws, naming the key and its value, if one is missing or has no counterpart;
+// if the architecture is not the row's, or the weights are quantized; if isonorm rotate made the folder, or it names
+// its own code.
 std::vector<PortOption> port_options(const Port& port, const Config& config);
 
-// The tensors of the folder as those of our model, in its dtypes; read one at a time. options: "model.width" "64", ... of the
-// model (training::ModelOptions::description). Throws where a tensor is missing, is not of a form that can be changed, or has
-// no place in our model.
+// Converts the tensors of a folder to our tensors, in the folder's dtypes; they are read one at a time. options: the
+// model's, "model.width" "64", ... (training::ModelOptions::description). Throws if a tensor is missing, has a shape
+// that cannot be converted, or has no counterpart in our model.
 LazyState imported(const Port& port, const Folder& folder, const Metadata& options);
 
-// Converts our tensors to the tensors of a folder. Throws if a tensor is missing or has no place in a model of that family.
+// Converts our tensors to the tensors of a folder. Throws if a tensor is missing, or has no counterpart in a model of
+// that family.
 LazyState exported(const Port& port, const LazyState& ours, const Metadata& options);
 
-// `base` with what the options say; keys that say it already stay as they are. Throws where a value has no counterpart.
+// Writes the options into `base`, a config.json. Keys that already have the right value stay unchanged. Throws if a
+// value has no counterpart.
 json exported_config(const Port& port, json base, const Metadata& options);
 
-// "id2label" of config.json: the class names in the order of the logits. Empty if there is none, or if the names are transformers'
-// own LABEL_0, LABEL_1, ... Throws if its keys are not 0, 1, ... or a name is no text.
+// The class names in the order of the logits: "id2label" of config.json. Empty if there are none, or only transformers'
+// own LABEL_0, LABEL_1, ... Throws if the keys are not 0, 1, ... or a name is not a string.
 std::vector<std::string> class_names(const Config& config);
 // Sets "id2label" and "label2id".
 void set_class_names(json& config, const std::vector<std::string>& names);

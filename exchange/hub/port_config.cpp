@@ -1,4 +1,4 @@
-// Options and config.json, in both directions.
+// Converts config.json to options and back.
 #include <algorithm>
 
 #include "core/error.h"
@@ -8,7 +8,7 @@
 namespace isonorm::hub {
 namespace {
 
-// The value of "a" or "a.b"; null where there is none.
+// The value at the path "a" or "a.b"; null if there is none.
 const json* found(const json& values, std::string_view path) {
   if (!values.is_object()) return nullptr;
   const size_t dot = path.find('.');
@@ -17,8 +17,8 @@ const json* found(const json& values, std::string_view path) {
   return dot == path.npos ? &*at : found(*at, path.substr(dot + 1));
 }
 
-// The first key that is there. JSON's null is a value if the key has a list of values, else it counts as absent. Throws if
-// two keys that are there have different values.
+// The value of the first key that exists. JSON's null is a value if the key has a list of values; otherwise it counts
+// as absent. Throws if two keys exist and have different values.
 const json* first_found(const Port::Key& key, const json& values) {
   const json* first = nullptr;
   std::string_view name;
@@ -28,18 +28,18 @@ const json* first_found(const Port::Key& key, const json& values) {
     if (!first) name = path;
     first = first ? first : value;
     check(*first == *value, "config.json: \"", name, "\" is ", Shown{dump(*first)}, " and \"", path, "\" is ",
-          Shown{dump(*value)}, ", which are two names of one value");
+          Shown{dump(*value)}, ", two names of one value");
   }
   return first;
 }
 
-// As a word: "gelu", "12", "true"; of an object how much is in it (id2label).
+// The value as a word: "gelu", "12", "true"; for an object its number of entries (id2label).
 std::string word_of(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   return value.is_object() ? text(value.size()) : dump(value);
 }
 
-// The word as ours. Throws where it has no counterpart.
+// The value of our option. Throws if theirs has no counterpart.
 std::string ours_of(const Port::Key& key, const json* value) {
   const std::string word = value ? word_of(*value) : std::string(key.otherwise);
   check(!word.empty(), "config.json: there is no \"", key.keys.back(), "\"");
@@ -50,7 +50,7 @@ std::string ours_of(const Port::Key& key, const json* value) {
     known += text(known.empty() ? "" : ", ", v.theirs);
   }
   check(false, "config.json: \"", key.keys.back(), "\" is ", Shown{value ? dump(*value) : word},
-        ", which our models have no counterpart for, expected ", known);
+        ", which has no counterpart in our models, expected ", known);
   return {};
 }
 
@@ -60,7 +60,7 @@ json json_of(std::string_view word) {
   return value.is_discarded() ? json(word) : value;
 }
 
-// The object in which the value of "a" or "a.b" stands or would stand; null where it is none.
+// The object that has, or would have, the last key of the path "a" or "a.b"; null if there is no such object.
 json* folder_of(json& values, std::string_view path) {
   const size_t dot = path.find('.');
   if (dot == path.npos) return &values;
@@ -78,31 +78,31 @@ const Port& port_named(std::string_view type) {
     if (p.type == type) return p;
     all += text(all.empty() ? "" : ", ", p.type);
   }
-  check(false, "config.json: \"model_type\" is ", Shown{type}, ", those that become our models are ", all);
+  check(false, "config.json: \"model_type\" is ", Shown{type}, ", types that can be imported are ", all);
   return ports().front();
 }
 
 std::vector<PortOption> port_options(const Port& port, const Config& config) {
   const std::string architecture = config.architecture();
-  check(architecture == port.architecture, "config.json: the architecture is ", Shown{architecture}, ", of type '",
-        port.type, "' expected is ", port.architecture);
+  check(architecture == port.architecture, "config.json: the architecture is ", Shown{architecture}, ", expected ",
+        port.architecture, " for type '", port.type, "'");
   check(config.text_of("quantization_config").empty(),
-        "config.json: \"quantization_config\" is there: the weights are not those of model.safetensors as they are");
+        "config.json: \"quantization_config\" is set: the weights are not simply the tensors of model.safetensors");
   check(!config.own_code(), "config.json names code of its own (auto_map), which may compute something else");
   check(config.flag("is_causal", true),
-        "config.json: \"is_causal\" is 'false': every id sees all others, expected true");
+        "config.json: \"is_causal\" is 'false': every token attends to all others, expected true");
   const std::string rotation = converted(config).rotation;
   check(rotation.empty(), "config.json: the stream is rotated (", Shown{rotation}, "), which a model of type '",
         port.type, "' does not compute; import the folder that isonorm rotate began with");
-  check(config.text_of("per_layer_config").empty(), "config.json: \"per_layer_config\" is there: blocks differ");
+  check(config.text_of("per_layer_config").empty(), "config.json: \"per_layer_config\" is set: blocks differ");
   if (const json* types = found(config.values(), "layer_types"))
     for (const json& type : *types)
       check(type == "full_attention", "config.json: \"layer_types\" has ", Shown{dump(type)},
-            ", expected \"full_attention\": every id sees all before it");
+            ", expected \"full_attention\": every token attends to all before it");
   if (const json* rotary = found(config.values(), "rope_parameters"))
     for (const json& value : *rotary)
-      check(!value.is_object(), "config.json: \"rope_parameters\" holds ", Shown{dump(value)},
-            ", of some blocks alone, expected the same for all");
+      check(!value.is_object(), "config.json: \"rope_parameters\" has ", Shown{dump(value)},
+            " for some blocks only, expected the same for all");
   std::vector<PortOption> options;
   for (const Port::Fixed& f : port.fixed) options.push_back({std::string(f.option), std::string(f.value), ""});
   for (const Port::Key& key : port.keys) {
@@ -136,7 +136,8 @@ void set_class_names(json& config, const std::vector<std::string>& names) {
 
 json exported_config(const Port& port, json base, const Metadata& options) {
   base["architectures"] = {port.architecture}, base["model_type"] = port.type;
-  // A word for each block of another model. Without them every block sees all that is before it.
+  // `base` may be another model's, with an attention type for each block. Without the entry every block attends to all
+  // tokens before.
   base.erase("layer_types");
   for (const Port::Key& key : port.keys) {
     const json* there = first_found(key, base);

@@ -1,5 +1,5 @@
-// The rows. Sources: transformers' modeling_<type>.py (what is computed) and configuration_<type>.py (keys and defaults); each
-// is held to what its program computes by tests/tools/port_test.cpp.
+// The rows of ports. Sources: transformers' modeling_<type>.py (computation) and configuration_<type>.py (keys and
+// defaults). tests/tools/port_test.cpp compares each row with the results of transformers.
 #include "exchange/hub/port_rows.h"
 
 namespace isonorm::hub {
@@ -22,7 +22,7 @@ const std::vector<Port::Fixed> kParallel = {{"affine", "true"},
                                             {"positions", "rotary_halves"},
                                             {"form", "layer_norm"}};
 
-// Of the models whose names are those of GPT-2.
+// Keys of models with GPT-2's names.
 std::vector<Key> gpt2_keys(std::string_view activation) {
   return {{"vocab", {"vocab_size"}, "50257"},
           {"context", {"n_positions"}, "1024"},
@@ -49,7 +49,7 @@ std::vector<Part> gpt2_parts(Change matrices) {
           {"head", {"lm_head"}, kWeight, Change::none, {"tied", "false"}}};
 }
 
-// Of the models whose names are those of LLaMA.
+// Keys of models with LLaMA's names.
 std::vector<Key> llama_keys(std::string_view vocab, std::string_view context, std::string_view width,
                             std::string_view mlp_width, std::string_view kv_heads) {
   return std::vector<Key>{{"vocab", {"vocab_size"}, vocab},
@@ -69,7 +69,7 @@ const std::vector<Key> kLlamaKeys = llama_keys("32000", "2048", "4096", "11008",
 const std::vector<Key> kQwenKeys = llama_keys("151936", "32768", "4096", "22016", "32") +
                                    std::vector<Key>{{"", {"use_sliding_window"}, "false", {{"false", ""}}}};
 const std::vector<Port::Fixed> kLlamaFixed = {{"bias", "false"}, {"positions", "rotary_halves"}};
-// Of those with RMSNorm.
+// Additional keys of models with RMSNorm.
 std::vector<Key> rms_keys(std::string_view head_width) {
   return {{"eps", {"rms_norm_eps"}, "1e-6"}, {"head_width", {"head_dim"}, head_width}};
 }

@@ -96,7 +96,7 @@ std::vector<fs::path> companions(const std::string& folder) {
   return files;
 }
 
-// A random name in the folder of `target`, which no other file has.
+// A random name, in the folder of `target`, that no other file has.
 std::string temporary_name(const fs::path& target) {
   std::random_device random;
   return target.string() + printed(".tmp.%08x%08x", random(), random());
@@ -122,7 +122,8 @@ json entry_of(const Converted& c) {
       if (there(n.name + ".weight")) norms[n.name]["gain"] = n.plus_one ? "1+w" : "w";
       if (there(n.name + ".bias")) norms[n.name]["bias"] = "b";
     }
-    if (!s.recentred.empty() && c.form != name_of(streams::Form::layer_norm)) lists["recentred"].push_back(s.recentred);
+    if (!s.recentred.empty() && row_of(streams::form_named(c.form)).centres())
+      lists["recentred"].push_back(s.recentred);
     for (const streams::Place& p : s.places)
       if (!p.scale.empty()) scales.insert(p.scale);
   }

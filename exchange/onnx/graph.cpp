@@ -24,8 +24,8 @@ enum NodeField { kNodeInput = 1, kNodeOutput = 2, kNodeName = 3, kOpType = 4, kA
 enum AttributeField { kAttributeName = 1, kFloat = 2, kInt = 3, kInts = 8, kType = 20 };
 enum TensorField { kDims = 1, kDataType = 2, kTensorName = 8, kRawData = 9, kExternalData = 13, kDataLocation = 14 };
 
-constexpr int64_t kIr = 8;         // of ONNX 1.12, the first release with opset 17
-constexpr int64_t kBeside = 1024;  // upper bound of the bytes of a tensor's message besides its numbers
+constexpr int64_t kIr = 8;         // IR version of ONNX 1.12, the first release with opset 17
+constexpr int64_t kBeside = 1024;  // upper bound for the bytes of a tensor's message without its numbers
 
 // StringStringEntryProto.
 Message entry(std::string_view key, std::string_view value) { return Message().text(1, key).text(2, value); }

@@ -278,16 +278,10 @@ class Builder {
 void save_model(const std::string& path, const LazyState& state, const training::ModelOptions& options,
                 const Metadata& metadata, DType dtype, int64_t opset) {
   const training::ModelOptions model = options.complete();
-  const nn::TransformerOptions& t = model.transformer();
-  // A new member of TransformerOptions does not compile until it is named here: then compute it in the graph, or refuse
-  // it.
-  [[maybe_unused]] const auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions,
-                                rotary_base, rotary_share, qk_norm, parallel, shared_norm, causal, affine, norm_bias,
-                                folded, scaled_gains, bias, qkv_bias, norm, eps, final_norm, branch, connection,
-                                precision, initialisation] = t;
   const std::string_view kind = model.row().name;
   check(kind == "gpt" || kind == "vit", "onnx: no graph is known of a model of kind ", kind, ", expected gpt or vit");
-  check(connection == nn::kPreLn, "onnx: no graph is known of connections ", connection.name, ", expected pre_ln");
+  const std::string unknown = options.first_without(training::kInOnnx);
+  check(unknown.empty(), "onnx: no graph is known of a model with ", unknown);
   Graph graph(dtype, opset);
   Builder builder(graph, state, model);
   kind == "gpt" ? builder.gpt() : builder.vit();

@@ -1,4 +1,4 @@
-// Batches in order, prepared by a thread and on their way to a device before they are asked for.
+// Ahead: numbered batches that a thread prepares, and copies to a device, before they are needed.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ class Arrivals {
  public:
   struct Batch {
     std::shared_ptr<void> value;
-    std::vector<Tensor*> tensors;  // those in `value`
+    std::vector<Tensor*> tensors;  // the tensors in `value`
   };
 
   Arrivals(std::function<Batch(int64_t)> make, uint64_t seed, int ahead, Device device);
@@ -38,9 +38,10 @@ class Arrivals {
 // T: a batch whose tensors each_tensor() finds.
 template <class T> class Ahead {
  public:
-  // Calls make(0), make(1), ..., which give batches on the CPU, up to `batches` calls ahead of next() (0: in next()),
-  // and moves them to `device`. Random functions that make(step) calls draw from a sequence that depends on seed and
-  // step alone; the caller's default generator does not move. The thread and batch() each call a copy of `make`.
+  // Calls make(0), make(1), ..., which return batches on the CPU, up to `batches` calls ahead of next() (0: in next()
+  // itself), and copies them to `device`. Random functions called by make(step) draw from a sequence that depends only
+  // on seed and step; the caller's default generator does not change. The thread and batch() each call their own copy
+  // of `make`.
   Ahead(std::function<T(int64_t)> make, uint64_t seed, int batches, Device device)
       : arrivals_(
             [make = std::move(make)](int64_t step) {
@@ -51,7 +52,7 @@ template <class T> class Ahead {
             },
             seed, batches, device) {}
 
-  // The batch of any step. Does not disturb next().
+  // The batch of any step. Does not change what next() returns.
   T batch(int64_t step) const { return taken(arrivals_.batch(step)); }
   // Like Prefetch, for batches. Work on the device that reads a batch waits until the batch has arrived there.
   T next() { return taken(arrivals_.next()); }

@@ -11,11 +11,12 @@
 namespace isonorm::data {
 namespace {
 
-// Of the numbers of a seed, apart from those of other draws.
+// Separate these random numbers from all others drawn with the same seed.
 constexpr uint64_t kStream = 0x61756700, kMixupStream = 0x6d697800;
 
-// A number from Beta(a, a): (1 + t / sqrt(2a + t^2)) / 2, t from Student's distribution of 2a degrees of freedom, which is
-// sqrt(2a (u^(-1/a) - 1)) cos(2 pi v) (Bailey, Polar generation of random variates with the t-distribution, 1994).
+// A random number from Beta(a, a): (1 + t / sqrt(2a + t^2)) / 2, where t has Student's distribution with 2a degrees of
+// freedom: t = sqrt(2a (u^(-1/a) - 1)) cos(2 pi v) (Bailey, Polar generation of random variates with the
+// t-distribution, 1994).
 double symmetric_beta(double a, const PhiloxBlock& draw) {
   const double u = 1 - unit_interval(draw.wide(0));
   const double cosine = std::cos(2 * std::numbers::pi * unit_interval(draw.wide(1)));
@@ -23,7 +24,7 @@ double symmetric_beta(double a, const PhiloxBlock& draw) {
   return 0.5 + std::copysign(0.5 / std::sqrt(1 + 1 / over), cosine);
 }
 
-// Each row becomes `share` of itself and 1 - share of the next one, the last with the first.
+// Replaces row i by share x row i + (1 - share) x row i + 1, and mixes the last row with the first.
 template <class T> void mix_rows(const Tensor& x, double share) {
   const int64_t rows = x.size(0), size = rows == 0 ? 0 : x.numel() / rows;
   T* row = x.mutable_data<T>();

@@ -1,4 +1,4 @@
-// Images that are shifted, mirrored and mixed at random, as a training sees them.
+// Data augmentation of images: random crop, horizontal flip, mixup.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +10,30 @@ namespace isonorm::data {
 
 struct Augmentation {
   int64_t crop =
-      0;  // largest shift in pixels, up or down and left or right: a random crop of an image with such a border
-  bool flip = false;  // left and right change places in half of the images
+      0;  // largest shift in pixels, vertical and horizontal: a random crop of the image padded by this border
+  bool flip = false;  // mirrors each image horizontally with probability 1/2
 
   bool any() const { return crop > 0 || flip; }
 };
 
-// Shifts and mirrors each of the images, floating [rows, height, width, colours], contiguous, on the CPU, in place. Pixels from
-// beside an image have the value `background`: one number for all colours, or one for each. The change of a row depends on seed,
-// step, the number of rows and its place alone. Throws if crop is not from 0 to below both sides.
+// Shifts and mirrors images, floating [rows, height, width, channels], contiguous, on the CPU, in place. Pixels from
+// outside of the image get the value `background`: one number for all channels, or one for each channel. The change of
+// a row depends only on seed, step, the number of rows and the row's index. Throws if crop is negative, or not smaller
+// than both sides.
 void augment(const Tensor& images, const Augmentation& how, const std::vector<double>& background, uint64_t seed,
              int64_t step);
 
 struct Mixup {
-  double alpha = 0;     // 0: none
-  int64_t classes = 0;  // of the labels
+  double alpha = 0;     // 0: no mixup
+  int64_t classes = 0;  // number of classes
 };
 
-// Mixup (Zhang et al., 1710.09412): each image of a batch, floating [rows, ...], contiguous, on the CPU, becomes in place lambda times
-// itself plus 1 - lambda times the next one, the last with the first. (A sampler that shuffles draws which one is next.) lambda, from
-// Beta(alpha, alpha), is one number a batch and depends on seed and step alone. Returns the targets, mixed likewise: distributions
-// [rows, classes] of the images' dtype, for labels i64 [rows]. cross_entropy() of them is lambda times that of the labels plus 1 - lambda
-// times that of the partners' labels. Throws where alpha is not positive and finite, or a label is not from 0 to below classes.
+// Mixup (Zhang et al., 1710.09412). images: floating [rows, ...], contiguous, on the CPU. Replaces image i by lambda
+// image_i + (1 - lambda) image_(i+1), in place; the last image is mixed with the first. (A sampler that shuffles makes
+// the partners random.) lambda, from Beta(alpha, alpha), is one number per batch and depends only on seed and step.
+// Returns the mixed targets: distributions [rows, classes] of the images' dtype for labels i64 [rows]. Their
+// cross_entropy() is lambda times the loss with the labels plus 1 - lambda times the loss with the partners' labels.
+// Throws if alpha is not positive and finite, or if a label is not in [0, classes).
 Tensor mix(const Tensor& images, const Tensor& labels, const Mixup& how, uint64_t seed, int64_t step);
 
 }  // namespace isonorm::data

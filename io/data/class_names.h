@@ -1,4 +1,4 @@
-// The names of classes: those of published sets, and how messages list them.
+// Class names of published data sets, and lists of class names for messages.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,12 @@
 
 namespace isonorm::data {
 
-// The class names of CIFAR-10, or of MNIST or Fashion-MNIST if the folder says which of the two it is: `dir`, or the folder around it if that is `raw`, is
-// named mnist, fashion_mnist, FashionMNIST, ... Empty for any other folder.
+// The class names of CIFAR-10, or of MNIST or Fashion-MNIST if the folder's name tells which (mnist, fashion_mnist,
+// FashionMNIST, ...). If `dir` is named `raw`, its parent's name counts. Empty for any other folder.
 std::vector<std::string> published_classes(const std::string& dir);
 
-// The place of a name in the list. Throws, naming `place`, if it is not there, or there twice (ImageNet has two classes "crane").
+// The index of a name in the list. Throws, naming `place`, if the name is missing or occurs twice (ImageNet has two
+// classes "crane").
 int64_t class_index(const std::vector<std::string>& classes, const std::string& name, const std::string& place);
 
 // "cat, dog, and 8 more", for a message.

@@ -9,8 +9,8 @@
 namespace isonorm::data {
 
 // Stacks one tensor of each item, all of shape [...], to [rows, ...] on the CPU, without graph. Throws unless shapes
-// and dtypes are equal and all tensors lie on the CPU; the message names `place`, the number of the tensor in its item,
-// and `indices`, the places of the items in the set.
+// and dtypes are equal and all tensors are on the CPU; the message names `place`, the position of the tensor in its
+// item, and `indices`, the positions of the items in the set.
 Tensor stacked(const std::vector<Tensor>& tensors, size_t place, std::span<const int64_t> indices);
 
 // Throws unless found == expected: indices[item] must have the same number of tensors as the first item.

@@ -8,7 +8,7 @@
 
 namespace isonorm::data {
 
-// Where Debian's package dataset-fashion-mnist puts the files.
+// The folder of Debian's package dataset-fashion-mnist.
 inline constexpr const char* kFashionMnistDir = "/usr/share/datasets/fashion-mnist";
 // Mean and standard deviation of a training pixel divided by 255.
 inline constexpr double kFashionMnistMean = 0.2860, kFashionMnistStd = 0.3530;

@@ -25,11 +25,11 @@ struct Picture {
 };
 using Part = std::vector<Picture>;
 
-// The files below a folder, through links, too. A link may lead to a folder that the walk is in. Without the list of
-// these folders a walk through two such links would take 2^40 steps until the system refuses the path.
+// The files below a folder, also through links. A link may lead back to a folder that the walk is in. Without the list
+// of these folders, a walk through two such links would take 2^40 steps before the system refuses the path.
 class Walk {
  public:
-  // failed(error): gets what cannot be read, a std::filesystem_error that names it; it may throw.
+  // failed(error) is called for what cannot be read, with an error that names it; it may throw.
   using Failed = void (*)(const fs::filesystem_error&);
   Walk(const std::string& dir, Failed failed) : failed_(failed) {
     std::error_code error;
@@ -60,11 +60,11 @@ class Walk {
   }
 
   Failed failed_;
-  std::vector<fs::path> inside_;  // the folders that the walk is in, and those above
+  std::vector<fs::path> inside_;  // the folders that the walk is in, and their parents
   std::vector<std::string> files_;
 };
 
-// The pictures of a part. not_read: gets the others.
+// The pictures of a part (training or test). Appends pictures of other formats to `not_read`.
 Part part_of(const std::string& dir, const std::vector<std::string>& classes, std::vector<std::string>& not_read) {
   Part all;
   for (const std::string& name : folders_in(dir)) {
@@ -77,7 +77,7 @@ Part part_of(const std::string& dir, const std::vector<std::string>& classes, st
   return all;
 }
 
-// The pictures of a class that are for tests: the same at random for a number of pictures.
+// Chooses the test pictures of a class of n pictures: at random, but always the same for the same n.
 std::vector<bool> drawn_for_tests(int64_t n, double share) {
   const auto wanted = static_cast<int64_t>(std::ceil(share * static_cast<double>(n) - 1e-9));
   const int64_t count = share == 1 ? n : std::min(n - 1, wanted);
@@ -87,9 +87,9 @@ std::vector<bool> drawn_for_tests(int64_t n, double share) {
   return drawn;
 }
 
-// The pictures of all classes in two parts, each class by itself.
+// Splits the pictures of each class into training and test pictures.
 std::pair<Part, Part> split(const Part& all, double held_out) {
-  std::pair<Part, Part> parts;  // to train on, to test on
+  std::pair<Part, Part> parts;  // training, test
   for (auto begin = all.begin(); begin != all.end();) {
     const auto end = std::find_if(begin, all.end(), [&](const Picture& p) { return p.label != begin->label; });
     const std::vector<bool> drawn = drawn_for_tests(end - begin, held_out);
@@ -100,7 +100,7 @@ std::pair<Part, Part> split(const Part& all, double held_out) {
   return parts;
 }
 
-// read(), whose errors of the file system are io errors that name the path.
+// Returns read(). Errors of the file system become io errors that name the path.
 template <class Read> auto from_files(const Read& read) {
   try {
     return read();
@@ -114,7 +114,7 @@ struct Found {
   std::vector<std::string> classes;
   Part train, test;
   std::vector<std::string> not_read;  // pictures of other formats
-  std::vector<std::string> tests;     // the folders for tests, of which the first one is read
+  std::vector<std::string> tests;     // the test folders; only the first one is read
 };
 
 Found find(const std::string& dir, const ImageFolderOptions& o) {
@@ -140,7 +140,7 @@ Found find(const std::string& dir, const ImageFolderOptions& o) {
   return found;
 }
 
-// Counts the pictures whose decoder has warned, and keeps the first in the order of the files.
+// Counts the pictures whose decoder warned, and keeps the first warning in the order of the files.
 class DamagedPictures {
  public:
   void add(const std::string& path, const std::string& warning) {

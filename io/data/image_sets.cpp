@@ -19,11 +19,11 @@ std::string from_environment(const char* name, const char* behind = "") {
   return value && *value ? text(value, behind) : "";
 }
 
-// The labels as places in `to` of their names, which are in `from`.
+// Replaces each label by the index in `to` of its class name; `from` has the names of the set's labels.
 Tensor renamed(const LabelledImages& set, const std::string& dir, const std::vector<std::string>& from,
                const std::vector<std::string>& to) {
   std::vector<int64_t> labels = set.labels.to_vector<int64_t>();
-  std::vector<int64_t> place(from.size(), -1);  // of the classes that occur
+  std::vector<int64_t> place(from.size(), -1);  // new label of each old one; -1: not looked up yet
   for (int64_t& label : labels) {
     const auto i = static_cast<size_t>(label);
     label = place[i] = place[i] < 0 ? class_index(to, from[i], dir) : place[i];
@@ -40,9 +40,9 @@ template <class Set> ImageSets published(Set set, const std::string& dir, const 
   return sets;
 }
 
-// The folder that these data are read from. Throws if a folder that was named holds no set.
+// The folder from which the data are read. Throws if a named folder holds no image set.
 std::string found_folder(const std::string& data) {
-  if (data.empty()) return image_folder(data);  // FashionMnist says which package has it
+  if (data.empty()) return image_folder(data);  // FashionMnist's error names the package
   check_io(fs::exists(image_folder(data)), data, ": there is no such folder");
   check_io(holds_images(data), data, ": ",
            fs::is_directory(data) ? ImageFolder::why_not(data) : "it is a file, not a folder of images",
@@ -61,7 +61,7 @@ std::string image_folder(const std::string& data) {
                                  std::string("/usr/share/datasets")}) {
     if (dir.empty()) continue;
     std::string dashed = data;
-    std::ranges::replace(dashed, '_', '-');  // as Debian writes it
+    std::ranges::replace(dashed, '_', '-');  // Debian's spelling
     for (const std::string& folder : {text(dir, "/", data), text(dir, "/", dashed)})
       if (fs::is_directory(folder)) return folder;
     looked += text(looked.empty() ? "" : ", ", dir);

@@ -60,7 +60,7 @@ struct JpegFile {
 };
 
 // Converts a row of CMYK to RGB like Pillow's convert("RGB"). The CMYK is inverted, as Adobe's programs store it: each
-// value is the light that an ink leaves.
+// value is the light that the ink lets through.
 void rgb_of_cmyk(const uint8_t* cmyk, int64_t width, uint8_t* rgb) {
   for (const uint8_t* const end = cmyk + 4 * width; cmyk < end; cmyk += 4)
     for (int c = 0; c < 3; ++c) *rgb++ = static_cast<uint8_t>((cmyk[c] * cmyk[3] + 127) / 255);

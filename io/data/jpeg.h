@@ -9,7 +9,8 @@
 
 namespace isonorm::data {
 
-// Decodes the file as read_picture() (io/data/picture.h). warning: gets libjpeg-turbo's first warning, or becomes empty.
+// Decodes the file as read_picture() does (io/data/picture.h). warning: gets libjpeg-turbo's first warning, or becomes
+// empty.
 Tensor read_jpeg(std::span<const uint8_t> file, std::string& warning);
 
 }  // namespace isonorm::data

@@ -1,4 +1,4 @@
-// Images with one class label each, as returned by the readers of image sets.
+// Images with one class label each: the result of the readers of image sets.
 #pragma once
 
 #include "core/tensor.h"

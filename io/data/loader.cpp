@@ -21,7 +21,7 @@ void check_images(const LabelledImages& set) {
 
 PixelScale measured_scale(const LabelledImages& set, DType dtype) {
   check_images(set);
-  constexpr int kTables = 4;  // neighbouring pixels are often equal, and a count waits for the one before
+  constexpr int kTables = 4;  // neighbouring pixels are often equal, and equal counts would wait for each other
   const Tensor pixels = detached::contiguous(set.images);
   const uint8_t* p = pixels.data<uint8_t>();
   std::array<std::array<int64_t, 256>, kTables> counts = {};
@@ -43,7 +43,7 @@ Batch gather_batch(const LabelledImages& set, std::span<const int64_t> indices, 
   const int64_t n = set.images.size(0), pixels = n == 0 ? 0 : set.images.numel() / n;
   const auto rows = static_cast<int64_t>(indices.size());
   const int64_t colours = set.images.rank() == 4 ? set.images.size(3) : 1;
-  const auto tables = std::ssize(scale.mean);  // of values, one for all channels or one for each
+  const auto tables = std::ssize(scale.mean);  // look-up tables of values, one for all channels or one per channel
   check(tables == std::ssize(scale.std) && (tables == 1 || tables == colours), "gather_batch: the scale has ", tables,
         " means and ", scale.std.size(), " deviations, images have ", colours, " channels");
   for (const double std : scale.std) check(std > 0, "gather_batch: std is ", std, ", expected above 0");
@@ -79,7 +79,7 @@ Batch slice_batch(const LabelledImages& set, int64_t begin, int64_t rows, const 
 
 Batch changed(const Batch& b, const LoaderOptions& o, int64_t step) {
   if (o.augment.any()) {
-    std::vector<double> black;  // comes in from beside the image
+    std::vector<double> black;  // value of pixels outside of the image
     for (size_t c = 0; c < o.scale.mean.size(); ++c) black.push_back(-o.scale.mean[c] / o.scale.std[c]);
     augment(b.images, o.augment, black, o.seed, step);
   }

@@ -19,39 +19,40 @@
 namespace isonorm::data {
 
 struct Batch {
-  Tensor images;  // floating [rows, height, width, colours], of grey levels 1
-  Tensor labels;  // i64 [rows]; of a loader with mixup distributions [rows, classes]
+  Tensor images;  // floating [rows, height, width, channels]; grey levels: 1 channel
+  Tensor labels;  // i64 [rows]; with mixup: distributions [rows, classes]
 };
 
-// How pixels become numbers: (pixel / 255 - mean) / std. Each has one number for all channels, or one for each channel.
+// Normalizes pixels: (pixel / 255 - mean) / std. Each vector has one number for all channels, or one per channel.
 struct PixelScale {
   std::vector<double> mean = {kFashionMnistMean};
   std::vector<double> std = {kFashionMnistStd};
   DType dtype = DType::f32;
 };
 
-// That of a set, of u8 pixels: their mean and standard deviation in four digits, as these are published (Fashion-MNIST 0.2860 and
-// 0.3530, MNIST 0.1307 and 0.3081, CIFAR-10 0.4734 and 0.2516); of pixels that are all alike the deviation counts as 1.
+// The scale of a set of u8 images: mean and standard deviation of its pixels to four digits, as they are published
+// (Fashion-MNIST 0.2860 and 0.3530, MNIST 0.1307 and 0.3081, CIFAR-10 0.4734 and 0.2516). If all pixels are equal, the
+// standard deviation is 1.
 PixelScale measured_scale(const LabelledImages& set, DType dtype = DType::f32);
 
-// The images and labels at `indices`, in that order; every value is computed in double and rounded once to the dtype.
-// Throws if an index is outside of the set, the dtype is not floating, a std is not positive, or the scale has another number
-// of channels than the images.
+// The images and labels at `indices`, in that order. Values are computed in double and rounded once to the dtype.
+// Throws if an index is outside of the set, the dtype is not floating, a std is not positive, or the scale has another
+// number of channels than the images.
 Batch gather_batch(const LabelledImages& set, std::span<const int64_t> indices, const PixelScale& scale = {});
-// The images [begin, begin + rows) in the order of the file, as a test pass reads them.
+// The images [begin, begin + rows) in the order of the file, for a test pass.
 Batch slice_batch(const LabelledImages& set, int64_t begin, int64_t rows, const PixelScale& scale = {});
 
 struct LoaderOptions {
   int64_t rows = 64;
   uint64_t seed = 0;
   PixelScale scale = {};               // LabelledImages only
-  Augmentation augment = {};           // LabelledImages only: changes each batch, by seed and step
+  Augmentation augment = {};           // LabelledImages only
   Mixup mixup = {};                    // LabelledImages only: after `augment`
   bool shuffle = true;                 // false: in the order of the set
-  std::optional<bool> drop_last = {};  // SamplerOptions::drop_last; none: if `shuffle`
-  std::vector<double> weights = {};    // SamplerOptions::weights: draws examples with replacement; none: no weights
-  int prefetch = 2;      // batches a thread prepares ahead of next(); 0: none, next() prepares them itself
-  Device device = kCpu;  // where batches arrive; next() copies while the device computes
+  std::optional<bool> drop_last = {};  // SamplerOptions::drop_last; unset: same as `shuffle`
+  std::vector<double> weights = {};    // SamplerOptions::weights: draws with replacement; empty: no weights
+  int prefetch = 2;                    // batches that a thread prepares ahead of next(); 0: no thread
+  Device device = kCpu;                // where batches are delivered; copies overlap the device's computation
 };
 
 // Throws unless images are u8 [n, height, width] or [n, height, width, colours] and labels i64 [n], both on the CPU.
@@ -79,24 +80,27 @@ template <class Set> auto gather(const Subset<Set>& set, std::span<const int64_t
   return gather(set.set(), set.in_set(indices), o);
 }
 
-// Internal. Augments and mixes the batch of a step. Another batch than of images: throws if the options ask for it.
+// Internal. Augments and mixes the batch of a step. check_no_change() throws if the options ask for either; it is for
+// batches that are not images.
 Batch changed(const Batch& batch, const LoaderOptions& o, int64_t step);
 void check_no_change(const LoaderOptions& o);
 
-// Batches of a set: by number, one after the other, or epoch by epoch.
+// Batches of a set: by number, in sequence, or epoch by epoch.
 //
-// A set is LabelledImages, a TensorSet, a Subset, or any type with `size() const` and `operator[](int64_t) const`. The latter gives an
-// item: a tensor, or a pair, tuple or struct of tensors (training::Examples, too). A batch is an item whose tensors are stacked along a
-// new first dimension; its items have equal shapes. If the set has `gather(std::span<const int64_t> indices) const`, that makes
-// the batch instead, of any type that holds tensors: it may pad sequences.
+// A set is LabelledImages, a TensorSet, a Subset, or any type with `size() const` and `operator[](int64_t) const`,
+// which returns an item: a tensor, or a pair, tuple or struct of tensors (training::Examples, too). A batch is an item
+// whose tensors are stacked along a new first dimension; all items must have the same shapes. If the set has
+// `gather(std::span<const int64_t> indices) const`, that function makes the batch instead, of any type that contains
+// tensors: it may pad sequences.
 //
-// The loader keeps a copy of the set; tensors share their storage with the original. The thread and batch() read that copy at
-// the same time.
+// The loader keeps a copy of the set, whose tensors share their storage with the original. The thread and batch() read
+// that copy at the same time.
 //
-// Random functions that the set calls draw from a sequence that depends on the loader's seed and the number of the batch alone:
-// equal for each prefetch, after seek() and for batch(). The default generator of the caller does not move.
+// Random functions that the set calls draw from a sequence that depends only on the loader's seed and the number of the
+// batch: the same for any prefetch, after seek(), and in batch(). The caller's default generator does not change.
 //
-// With prefetch > 0 a child of fork() does not have the thread: next() and seek() throw there. The child can make another loader.
+// With prefetch > 0, next() and seek() throw in a child of fork(), which does not have the thread. The child can make
+// another loader.
 //
 //   for (int epoch = 0; epoch < 10; ++epoch)
 //     for (const auto& [images, labels] : loader) ...
@@ -104,17 +108,18 @@ template <class Set> class Loader {
  public:
   using Batch = decltype(gather(std::declval<const Set&>(), {}, {}));
 
-  // Throws as Sampler; if LabelledImages are of another dtype or shape; if options are for LabelledImages only and the set is another.
+  // Throws like Sampler; if LabelledImages have another dtype or shape; if the set is not LabelledImages and an option
+  // needs them.
   explicit Loader(Set set, LoaderOptions options = {});
 
-  Batch batch(int64_t step) { return ahead_.batch(step); }  // of any step; does not disturb next()
-  Batch next() { return ahead_.next(); }                    // of step 0, 1, ...; rethrows what went wrong in the thread
-  void seek(int64_t step) { ahead_.seek(step); }            // the next next() gives this step's batch
+  Batch batch(int64_t step) { return ahead_.batch(step); }  // of any step; does not change next()
+  Batch next() { return ahead_.next(); }                    // of step 0, 1, ...; rethrows errors of the thread
+  void seek(int64_t step) { ahead_.seek(step); }            // the next call of next() returns this step's batch
 
-  int64_t step() const { return ahead_.step(); }  // of the batch that next() gives
+  int64_t step() const { return ahead_.step(); }  // step of the batch that next() returns
   int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
 
-  // The batches that next() gives, to the end of the epoch that the first of them is in.
+  // The batches that next() returns, up to the end of the epoch of the first one.
   EpochIterator<Loader> begin() { return EpochIterator(*this); }
   std::default_sentinel_t end() const { return {}; }
 

@@ -6,8 +6,8 @@
 
 namespace isonorm::data {
 
-// `length` bytes of short sentences over a small vocabulary, in lower case; depends on the arguments alone. A
-// small model learns spelling and word order from it within a hundred steps. Throws where length is negative.
+// `length` bytes of short lower-case sentences over a small vocabulary; depends only on the arguments. A small model
+// learns spelling and word order from it within a hundred steps. Throws if length is negative.
 std::string made_text(uint64_t seed, int64_t length);
 
 }  // namespace isonorm::data

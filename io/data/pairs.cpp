@@ -9,7 +9,7 @@
 namespace isonorm::data {
 namespace {
 
-// The lines of a file, without what ends them ("\n" or "\r\n").
+// The lines of a file without their line ends ("\n" or "\r\n").
 std::vector<std::string> lines_of(const std::string& path) {
   check_io(
       file_exists(path), path,
@@ -36,7 +36,7 @@ Pairs::Pairs(const std::string& source, const std::string& target, uint64_t seed
           [&] {
             std::vector<std::string> a = lines_of(source), b = lines_of(target);
             check(a.size() == b.size(), source, ": ", a.size(), " lines, ", target, ": ", b.size(),
-                  ", expected as many");
+                  ", expected equal numbers");
             std::vector<Pair> pairs;
             for (size_t i = 0; i < a.size(); ++i) pairs.push_back({std::move(a[i]), std::move(b[i])});
             return pairs;
@@ -89,7 +89,7 @@ std::vector<std::string> Pairs::files(const std::string& folder) {
 Pairs Pairs::made(Task task, int64_t count, int64_t longest, int64_t letters, uint64_t seed, double held_out) {
   check(count > 0 && longest > 0 && letters >= 1 && letters <= 26, "pairs: ", count, " of up to ", longest, " of ",
         letters, " letters, expected at least 1 of 1 of 1 to 26");
-  std::string other(static_cast<size_t>(letters), ' ');  // what each letter becomes in a translation
+  std::string other(static_cast<size_t>(letters), ' ');  // the translation of each letter
   std::iota(other.begin(), other.end(), 'a');
   for (int64_t i = letters - 1; i > 0; --i)
     std::swap(other[static_cast<size_t>(i)],

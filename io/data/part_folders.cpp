@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names of the folders of a part, whatever their case.
+// Names of part folders, in any case.
 constexpr std::string_view kTrainFolders[] = {"train", "training", "training_set"};
 constexpr std::string_view kTestFolders[] = {"test", "testing", "test_set", "val", "valid", "validation", "dev"};
 constexpr std::string_view kRead[] = {".png", ".jpg", ".jpeg"};
@@ -30,7 +30,7 @@ bool ends_with_one_of(const std::string& path, std::span<const std::string_view>
   return std::ranges::count(ends, lower(fs::path(path).extension().string())) > 0;
 }
 
-// The direct entries of a folder: the names of its folders, and if it holds a picture.
+// The direct entries of a folder: the names of its folders, and whether it contains a picture.
 struct Listing {
   std::set<std::string> folders;
   bool has_pictures = false;
@@ -45,7 +45,8 @@ Listing listing_of(const std::string& dir) {
   return found;
 }
 
-// The folders in `dir` with one of these names, in the order of the names. A folder with a picture in it is a class of that name.
+// The folders in `dir` with one of these names, in the order of `names`. A folder that contains a picture is a class,
+// not a part.
 std::vector<std::string> parts_named(const std::string& dir, std::span<const std::string_view> names) {
   std::vector<std::string> found;
   const std::vector<std::string> folders = folders_in(dir);
@@ -87,7 +88,7 @@ PartFolders parts_of(const std::string& dir) {
 }
 
 void check_classes(const std::string& dir) {
-  std::map<std::string, std::string> seen;  // a folder's name, and the class that it is in
+  std::map<std::string, std::string> seen;  // folder name -> the folder of `dir` that contains it
   ShortList twice;
   std::string first, second;
   for (const std::string& folder : folders_in(dir)) {
@@ -98,7 +99,7 @@ void check_classes(const std::string& dir) {
         twice.add(Shown{name}), first = at->second, second = folder;
   }
   check(twice.empty(), dir, ": both ", Shown{first}, " and ", Shown{second}, " have folders ", twice,
-        ", so they are no classes; expected one of them as the data, and the other as test data");
+        ", so they are not classes; give one as the data and the other as the test data");
 }
 
 }  // namespace isonorm::data

@@ -1,4 +1,4 @@
-// Internal: which folders of a data set of pictures are for training and for tests, and which are classes.
+// Internal: which folders of a data set of pictures are training and test sets, and which are classes.
 #pragma once
 
 #include <filesystem>
@@ -9,24 +9,25 @@ namespace isonorm::data {
 
 // .ipynb_checkpoints, ._1.png, __MACOSX: copies that other programs leave behind.
 bool is_hidden(const std::filesystem::path& path);
-// True if the file's extension belongs to a format that is read; and to one that is not (.bmp, .gif, .webp, ...).
+// True if the file's extension is a picture format that is read; and one that is not read (.bmp, .gif, .webp, ...).
 bool is_read_picture(const std::string& path);
 bool is_other_picture(const std::string& path);
 
 // The folders in `dir` that are not hidden, in ascending order. Throws std::filesystem_error, which names the path.
 std::vector<std::string> folders_in(const std::string& dir);
 
-// The folders that hold folders of classes.
+// The folders that contain the class folders.
 struct PartFolders {
-  std::string train;               // empty: nothing to train on
-  std::vector<std::string> tests;  // of which the first one is read; empty: `train` is split
+  std::string train;               // empty: no training pictures
+  std::vector<std::string> tests;  // only the first one is read; empty: `train` is split
 
-  std::vector<std::string> read() const;  // the one to train on first
+  std::vector<std::string> read() const;  // the folders that are read, `train` first
 };
-// As ImageFolder::load() says. Throws as folders_in().
+// Finds the parts as ImageFolder::load() says. Throws as folders_in().
 PartFolders parts_of(const std::string& dir);
 
-// Throws if the folders in `dir` are no classes but parts of a data set: each of them holds only folders, some of the same name.
+// Throws if the folders in `dir` are parts of a data set instead of classes: each contains only folders, some with the
+// same names.
 void check_classes(const std::string& dir);
 
 }  // namespace isonorm::data

@@ -12,14 +12,14 @@
 namespace isonorm::data {
 namespace {
 
-constexpr int64_t kMostFile = int64_t{1} << 28;  // bytes of a file
+constexpr int64_t kMostFile = int64_t{1} << 28;  // limit for the bytes of a file
 
-// Along one axis: the weights of the pixels [first, first + weights.size()) in each of `side` means.
+// One axis of a resize: output i is the mean of the pixels [first, first + weights.size()), weighted.
 struct Mean {
   int64_t first;
   std::vector<float> weights;
 };
-// Resizes `from` pixels to `edge` and keeps the `side` in the middle.
+// The means for a resize from `from` to `edge` pixels, of which the middle `side` are kept.
 std::vector<Mean> means(int64_t from, int64_t edge, int64_t side) {
   std::vector<Mean> all;
   const double scale = static_cast<double>(from) / static_cast<double>(edge), reach = std::max(1.0, scale);

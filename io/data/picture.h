@@ -7,7 +7,7 @@
 
 namespace isonorm::data {
 
-inline constexpr int64_t kMostPixels = int64_t{1} << 26;  // pixels of a picture
+inline constexpr int64_t kMostPixels = int64_t{1} << 26;  // limit for the pixels of a picture
 
 // Reads a PNG or JPEG file. The first bytes tell which it is. Returns u8 [height, width, 3], in the order red, green,
 // blue.
@@ -27,16 +27,16 @@ Tensor read_picture(const std::string& path, std::string* warning = nullptr);
 
 // How a picture becomes a square image: resized, then cropped to the middle.
 struct PictureFit {
-  int64_t edge = 0;  // side of the square after resizing, before the crop; 0: the side of the image, nothing is cropped
+  int64_t edge = 0;  // side after resizing, before the centre crop; 0: the side of the image, so nothing is cropped
   bool stretch =
-      false;  // the whole picture is resized to that square, whatever its ratio; false: the square in its middle
+      false;  // resizes the whole picture to a square, changing its aspect ratio; false: only its central square
 
   bool operator==(const PictureFit&) const = default;
 };
 
-// A picture u8 [height, width, colours] -> u8 [side, side, colours]. Each pixel is a weighted mean. The weights fall linearly to 0
-// at a distance of one pixel of the coarser of both grids, as in PIL's resize by BILINEAR. Throws if a size is 0 or fit.edge is
-// between 0 and side.
+// Resizes and crops a picture u8 [height, width, colours] -> u8 [side, side, colours]. Each pixel is a weighted mean.
+// The weights fall linearly to 0 at a distance of one pixel of the coarser grid, as in PIL's resize with BILINEAR.
+// Throws if a size is 0 or 0 < fit.edge < side.
 Tensor square_of(const Tensor& image, int64_t side, const PictureFit& fit = {});
 
 }  // namespace isonorm::data

@@ -33,8 +33,8 @@ Sampler::Sampler(int64_t examples, int64_t rows, uint64_t seed, SamplerOptions o
         ", expected above 0, and finite");
 }
 
-// Without weights: Fisher-Yates (Knuth, The Art of Computer Programming 2, algorithm 3.4.2 P) from the identity, one
-// draw per position. With weights: inverts their distribution function.
+// Without weights: a Fisher-Yates shuffle (Knuth, The Art of Computer Programming 2, algorithm 3.4.2 P) of the
+// identity, one draw per position. With weights: inverts their distribution function.
 void Sampler::draw(int64_t epoch) {
   const auto bits = [&](int64_t i) {
     return philox(seed_, static_cast<uint64_t>(i), static_cast<uint64_t>(epoch)).wide(0);

@@ -1,5 +1,5 @@
-// Chooses the examples in the batch of a step. The choice depends only on seed and step, so a resumed run sees the same
-// batches.
+// Sampler: chooses the examples of each batch. The choice depends only on seed and step, so a resumed training sees the
+// same batches.
 #pragma once
 
 #include <cstdint>

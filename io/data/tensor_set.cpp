@@ -85,7 +85,7 @@ std::vector<std::vector<int64_t>> random_parts(int64_t n, const std::vector<doub
 }
 
 std::vector<std::vector<int64_t>> random_folds(int64_t n, int64_t k, uint64_t seed) {
-  check(k >= 2 && k <= n, "k_folds: ", k, " folds of ", n, " examples, expected 2 to as many folds as examples");
+  check(k >= 2 && k <= n, "k_folds: ", k, " folds of ", n, " examples, expected 2 to the number of examples");
   std::vector<int64_t> sizes;
   for (int64_t i = 0; i < k; ++i) sizes.push_back(n * (i + 1) / k - n * i / k);
   return random_parts(n, std::move(sizes), seed);

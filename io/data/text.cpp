@@ -17,7 +17,7 @@ Text::Text(const Bytes& bytes, uint64_t seed, double held_out, const Alphabet& a
   check(!tokens->empty(), "the text is empty");
   length_ = std::ssize(*tokens);
   hold_out(held_out);
-  int64_t first[256];  // where a byte is
+  int64_t first[256];  // position of each byte's first occurrence
   std::fill(std::begin(first), std::end(first), -1);
   for (int64_t i = length_ - 1; i >= 0; --i) first[(*tokens)[i]] = i;
   if (alphabet_.empty()) {
@@ -102,7 +102,7 @@ TextBatch Text::held_out_rows(int64_t begin, int64_t rows, int64_t length) const
   return windows(rows, length, [&](int64_t r) { return shown_ + (begin + r) * length; });
 }
 
-// Row r has the tokens from start(r) on, up to the end of the text.
+// Row r begins at token start(r) and ends at the latest at the end of the text.
 template <class Start> TextBatch Text::windows(int64_t rows, int64_t length, Start start) const {
   TextBatch batch{empty({rows, length}, {DType::i64}), empty({rows, length}, {DType::i64})};
   int64_t* x = batch.x.mutable_data<int64_t>();

@@ -1,4 +1,4 @@
-// A text as a sequence of tokens, which a language model learns to continue: the bytes of a file, or ids that a tokenizer made.
+// A text as a sequence of tokens for a language model: the bytes of a file, or the ids of a tokenizer.
 #pragma once
 
 #include <algorithm>
@@ -25,50 +25,50 @@ struct TextBatch {
   Tensor y;  // i64 [rows, length]: y[r][t] is the token after x[r][t]
 };
 
-// A file of token ids without a header, as nanoGPT has it, little-endian.
+// A file of little-endian token ids without a header, as nanoGPT writes it.
 struct TokenFile {
   std::string path;
   int64_t vocab;
   IdWidth width = vocab <= 1 << 16 ? IdWidth::u16 : IdWidth::u32;
 
-  std::string bytes_of(std::span<const uint32_t> ids) const;  // as they stand in the file
+  std::string bytes_of(std::span<const uint32_t> ids) const;  // in the file's format
 };
 
 class Text {
  public:
-  // Reads a file of bytes. alphabet: the bytes that it may have; if it is empty, the file's own, in ascending order.
-  // held_out, from 0 to 1: the share at the end of the text that batch() never shows. Throws if the
-  // file cannot be read, is empty, is larger than kTextLimit or has a byte that is not in the alphabet.
+  // Reads a file of bytes. alphabet: the bytes that may occur; empty: the bytes of the file, in ascending order.
+  // held_out, from 0 to 1: share of the text, at the end, that batch() never uses. Throws if the file cannot be read,
+  // is empty, is larger than kTextLimit or has a byte that is not in the alphabet.
   explicit Text(const std::string& path, uint64_t seed = 0, double held_out = 0, const Alphabet& alphabet = {});
   explicit Text(const Bytes& bytes, uint64_t seed = 0, double held_out = 0, const Alphabet& alphabet = {});
-  // Reads the file once, in pieces, and then the windows that are asked for. Throws where it cannot be read, is empty, ends
-  // within an id or has one that is not below `vocab`.
+  // Checks the whole file once, in pieces, and later reads only the windows of a batch. Throws if the file cannot be
+  // read, is empty, ends within an id, or has an id that is not below `vocab`.
   explicit Text(const TokenFile& file, uint64_t seed = 0, double held_out = 0);
-  // The same of a file that is open: its name is that of `bytes`.
+  // The same for an open file; `bytes` has the name for errors.
   Text(const Bytes& bytes, const TokenFile& file, uint64_t seed = 0, double held_out = 0);
 
   int64_t vocab() const { return vocab_; }
   int64_t length() const { return length_; }
   int64_t held_out_length() const { return length() - shown_; }
 
-  // `rows` windows of length + 1 tokens at random places of the text that is not held out; depends only on text, seed
-  // and step. Throws where that text is not longer than `length`, or an argument is out of range.
+  // `rows` random windows of length + 1 tokens of the text that is not held out; depends only on text, seed and step.
+  // Throws if that text is not longer than `length`, or an argument is out of range.
   TextBatch batch(int64_t rows, int64_t length, int64_t step) const;
-  // How many batches have as many tokens as the text that is shown, at least 1.
+  // Number of batches in an epoch: tokens that are not held out / (rows length), at least 1.
   int64_t batches(int64_t rows, int64_t length) const {
     return std::max<int64_t>(1, shown_ / std::max<int64_t>(1, checked_mul(rows, length, "text: batch")));
   }
 
-  // How many windows of length + 1 tokens the held-out part has, each beginning with the last token of the one before:
-  // every token but the first is to be predicted in one of them, but for a rest shorter than a window.
+  // Number of windows of length + 1 tokens in the held-out part. Each begins with the last token of the previous one,
+  // so every token but the first is predicted once, except for a rest that is shorter than a window.
   int64_t held_out_windows(int64_t length) const;
-  // The same and, if there is such a rest, one window more, which has the rest.
+  // The same, plus one window for the rest if there is one.
   int64_t all_held_out_windows(int64_t length) const;
-  // The windows [begin, begin + rows) of all_held_out_windows(). A rest is filled up: x with 0, y with kNoLabel. Throws if
-  // there are not so many windows.
+  // The windows [begin, begin + rows) of all_held_out_windows(). A short last window is padded: x with 0, y with
+  // kNoLabel. Throws if there are not that many windows.
   TextBatch held_out_rows(int64_t begin, int64_t rows, int64_t length) const;
 
-  // Its bytes; empty if the text is of token ids.
+  // The bytes that have ids; empty if the text consists of token ids.
   const Alphabet& alphabet() const { return alphabet_; }
   Tensor encode(std::string_view bytes) const { return alphabet_.encode(bytes); }
   std::string decode(const Tensor& tokens) const { return alphabet_.decode(tokens); }

@@ -10,8 +10,8 @@
 namespace isonorm::data {
 namespace {
 
-constexpr int64_t kLeastUnits = 16;  // of UTF-16 without a byte order mark, and of the halves of ids that are looked at
-constexpr size_t kFirstName = 256;   // bytes that the first file's name of a zip archive is looked for in
+constexpr int64_t kLeastUnits = 16;  // least number that can show UTF-16 without a mark, or halves of ids
+constexpr size_t kFirstName = 256;   // the name of a zip archive's first file must be in these first bytes
 constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";
 
 struct Format {
@@ -38,7 +38,7 @@ constexpr Format kFormats[] = {
      true},
 };
 
-// Zip archives that are known by the name of their first file.
+// Zip archives, recognised by the name of their first file.
 constexpr Format kArchives[] = {
     {"/data.pkl", "a file of torch.save",
      "python3 -c 'import sys, torch; torch.load(sys.argv[1]).numpy().astype(\"WIDTH\").tofile(sys.argv[2])' FILE IDS",
@@ -54,7 +54,7 @@ constexpr Format kIntegers = {
 constexpr const char* kJsonLines =
     "python3 -c 'import json, sys; [print(json.loads(line)[\"text\"]) for line in sys.stdin]' < FILE > TEXT";
 
-// The command that makes a text of a table. The table's first line shows the separator of the columns.
+// The command that converts a table to a text. The table's first line shows the column separator.
 std::string table_command(std::string_view all) {
   const std::string_view line = all.substr(0, all.find('\n'));
   const char* separator = ",";
@@ -64,7 +64,7 @@ std::string table_command(std::string_view all) {
               *separator == '\t' ? "\\t" : separator, "\")]' < FILE > TEXT");
 }
 
-// Control characters that texts have: backspace, tab, ends of lines and pages, escape.
+// True for control characters that do not occur in texts. Texts have backspace, tab, line and page ends, and escape.
 bool is_control(uint32_t c) { return c == 0x7f || (c < 0x20 && !(c >= 8 && c <= 13) && c != 0x1b); }
 
 bool few(int64_t controls, int64_t of) { return controls * 256 <= of; }

@@ -154,7 +154,7 @@ std::vector<std::string> patterns_of(const Component& pre_tokenizer) {
   std::vector<std::string> patterns;
   bool bytes = false;
   for_each_part(pre_tokenizer, [&](const Component& c) {
-    check(!bytes, "pre_tokenizer ", c.type, " behind ByteLevel is not supported");
+    check(!bytes, "pre_tokenizer ", c.type, " after ByteLevel is not supported");
     if (c.type == "Split") {
       check(c.behavior == "Isolated", "pre_tokenizer Split of behavior ", Shown{c.behavior},
             " is not supported, expected Isolated");
@@ -191,10 +191,10 @@ void check_ids(const TokenizerFile& file) {
       take(token.content, token.id);
       ++next;
     } else {
-      check(at->second == token.id, "added token ", Shown{token.content}, " has the id ", token.id,
-            ", in the vocabulary ", at->second);
+      check(at->second == token.id, "added token ", Shown{token.content}, " has the id ", token.id, ", but ",
+            at->second, " in the vocabulary");
       check(bytes_of_token(token.content) == token.content, "added token ", Shown{token.content},
-            " is in the vocabulary, where it stands for other bytes");
+            " is in the vocabulary, as the encoding of other bytes");
     }
   }
 }

@@ -282,9 +282,7 @@ std::vector<std::string> method(const CertificateResult& r) {
 
 }  // namespace
 
-std::string short_name(const std::string& form) {
-  return form == "rms_norm" ? "rms" : form == "crms_norm" ? "crms" : "isometric";
-}
+std::string short_name(const std::string& form) { return row_of(streams::form_named(form)).css; }
 
 std::string horizons_text(const CertificateResult& r) {
   std::string ended;

@@ -13,10 +13,6 @@ namespace {
 
 void drop(training::TrainingOptions& o) { o.model.transformer().branch.dropout = 0.2; }
 void scale_layers(training::TrainingOptions& o) { o.model.transformer().branch.layer_scale = 0.5; }
-void recentre_first(training::TrainingOptions& o) { o.model.transformer().branch.recentring = nn::Recentring::first; }
-void recentre_twice(training::TrainingOptions& o) {
-  o.model.transformer().branch.recentring = nn::Recentring::first_and_last;
-}
 void take_final_norm(training::TrainingOptions& o) { o.model.transformer().final_norm = false; }
 void change_eps(training::TrainingOptions& o) { o.model.transformer().eps = 1e-6; }
 void couple_decay(training::TrainingOptions& o) {
@@ -25,7 +21,7 @@ void couple_decay(training::TrainingOptions& o) {
 }
 
 constexpr bool kSame = true, kOther = false;
-//   name, claim, architecture, variant, same_start, mistake, options of all, options of the run
+//   name, claim, architecture, variant, same_start, mistake, options of all, options of the run, order of its branches
 constexpr NegativeControlRow kNegativeControls[] = {
     {"writers recentred once, RMSNorm trained plainly",
      "the maps belong into every forward: RMSNorm alone is another training", "gpt2", "a2", kSame},
@@ -48,11 +44,11 @@ constexpr NegativeControlRow kNegativeControls[] = {
     {"no final norm", "every reader of the stream needs a norm", "gpt1", "b", kOther, NegativeControl::none,
      take_final_norm},
     {"dropout after the recentred linear map", "a mask undoes a zero mean: recentring comes last", "gpt3", "c2", kOther,
-     NegativeControl::none, drop, recentre_first},
+     NegativeControl::none, drop, nullptr, BranchOrder::map_first},
     {"dropout between two recentrings", "P mask P is not P mask", "vit4", "b", kOther, NegativeControl::none, drop,
-     recentre_twice},
+     nullptr, BranchOrder::map_first_and_last},
     {"layer scale after recentring", "a factor for each entry undoes a zero mean", "vit2", "b", kSame,
-     NegativeControl::none, scale_layers, recentre_first},
+     NegativeControl::none, scale_layers, nullptr, BranchOrder::map_first},
     {"tied head reads the compressed table", "a tied head must read B (I + 11^T)", "gpt4", "c4", kOther,
      NegativeControl::uncorrected_head},
 };
@@ -94,6 +90,7 @@ NegativeControlResult run_negative(const NegativeControlRow& n, DType dtype, int
   result.run = record(variant(n.variant));
   Lockstep all(o, *initial, reference, moved, {});
   auto training = std::make_unique<NegativeControlTraining>(mine, *result.run.variant, n.mistake);
+  if (n.order) set_branch_order(training->model(), *n.order);
   training::TrainingOptions elsewhere = mine;
   ++elsewhere.seed;
   training->exchange_batch(kNegativeSteps / 2, made_examples(elsewhere, kNegativeSteps / 2));

@@ -2,9 +2,11 @@
 // different. Each guards a claim, which would be false if the control came out the same.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "equivalence/lockstep/negative_control.h"
+#include "lab/certificate/branch_order.h"
 #include "lab/probes/trajectory.h"
 
 namespace isonorm::equivalence {
@@ -18,6 +20,7 @@ struct NegativeControlRow {
   NegativeControl mistake = NegativeControl::none;
   void (*both)(training::TrainingOptions&) = nullptr;  // changes the options of reference, controls and run
   void (*run)(training::TrainingOptions&) = nullptr;   // changes the options of the run only
+  std::optional<BranchOrder> order = {};               // of the run's branches
   Device device = kCpu;                                // of reference, controls and run
 };
 

@@ -72,7 +72,7 @@ std::vector<Paths> trained(const ExperimentOptions& options, size_t seeds) {
   for (size_t s = 0; s < all.size(); ++s) {
     for (uint64_t seed = 1; seed <= seeds; ++seed)
       all[s].controls.push_back(record(raw_variant(Form::layer_norm), seed));
-    for (Form form : streams::kCentredForms)
+    for (Form form : streams::centred_forms())
       for (uint64_t seed = 0; seed < std::max<uint64_t>(2, seeds / kSeedsPerForm); ++seed)
         all[s].forms.push_back(record(raw_variant(form), seed));
     for (std::span<RunResult> rest : {std::span(all[s].controls), std::span(all[s].forms)})

@@ -7,10 +7,10 @@
 #include "autograd/ops/random.h"
 #include "core/printed.h"
 #include "core/system/stopwatch.h"
-#include "optim/adamw.h"
 #include "lab/papers/all.h"
 #include "lab/papers/timing/paper_cell.h"
 #include "lab/papers/timing/turns.h"
+#include "optim/adam.h"
 #include "streams/transformer.h"
 #include "training/steps/step.h"
 

@@ -40,14 +40,13 @@ constexpr size_t kCount = std::size(kMethods), kLayer = 1, kRms = 2;
 class SumNorm : public nn::Connection {
  public:
   SumNorm(int64_t width, const NormSpec& norm)
-      : Connection(width,
-                   {.affine = true, .bias = norm.kind == NormKind::layer, .kind = norm.kind, .keeps_gain = true}),
+      : Connection(width, {.affine = true, .bias = norm.kind == NormKind::layer, .kind = norm.kind, .foldable = false}),
         norm_(norm) {}
   Tensor read(nn::Residual& r) override { return r.settle(); }
   void join(nn::Residual& r, const Tensor& branch) override {
-    r.stream = add_norm(r.settle(), branch, norm_, weight(), bias()).normed;
+    r.sum = add_norm(r.settle(), branch, norm_, weight(), bias()).normed;
   }
-  bool reads_stream() const override { return false; }
+  bool reads_residual() const override { return false; }
 
  private:
   NormSpec norm_;

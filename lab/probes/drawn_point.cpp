@@ -58,7 +58,7 @@ bool DrawnPoint::at_a_kink() {
   const NoGrad no_grad;
   RoundingModel truth(exact_, Form::layer_norm, *raw_, Rounding());
   truth.forward(batch_.inputs);
-  for (Form form : streams::kLayerNormForms) {
+  for (Form form : streams::layer_norm_forms()) {
     const auto model = rounded_model(form);
     model->forward(batch_.inputs);
     for (size_t i = 0; i < truth.kinks().size(); ++i) {

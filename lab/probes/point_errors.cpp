@@ -21,20 +21,6 @@ using streams::Role;
 using streams::Stored;
 using streams::Stream;
 
-// A map of streams/coordinates.h, computed in the dtype of w. Stream computes it in f32.
-Tensor mapped_in_its_dtype(const Tensor& w, const streams::NamedParameter& p, const Stream& stream) {
-  if (p.role == Role::neutral) return w;
-  const bool writer = p.role == Role::writer;
-  switch (stream.form()) {
-    case Form::rms_norm:
-      return writer ? streams::recentre(w, p.stream_dim) : w;
-    case Form::crms_norm:
-      return writer ? streams::compress_writer(w, p.stream_dim) : streams::compress_reader(w, p.stream_dim);
-    default:
-      return streams::to_isometric(w, p.stream_dim);
-  }
-}
-
 // How the raw weights are mapped: in the model's forward, or here, in f64 or in the model's dtype.
 enum class Maps { by_the_stream, once, once_in_the_dtype };
 
@@ -62,7 +48,7 @@ class Point : public Training {
       if (maps_ == Maps::once) w = stored_map(from, stream_)(w, from.stream_dim);
       w = w.to(p.tensor.dtype());
       if (maps_ == Maps::once_in_the_dtype)
-        w = mapped_in_its_dtype(require_grad(leaves.emplace_back(w)), from, stream_);
+        w = stored_map(from, stream_).in_its_dtype(require_grad(leaves.emplace_back(w)), from.stream_dim);
       {
         NoGrad no_grad;
         copy_into(p.tensor, detach(w));
@@ -177,7 +163,7 @@ void measure_kept(PointErrors& errors, const DrawnPoint& drawn, const training::
   const SaveActivations in_bf16(DType::bf16);
   const auto measure = [&](Form form, Maps maps) {
     Point point(o, form, maps);
-    point.differentiate_at(drawn.raw(), batch, form == Form::layer_norm);
+    point.differentiate_at(drawn.raw(), batch, row_of(form).raw());
     return point.gradient_deviation(reference) / epsilon(DType::bf16);
   };
   for (size_t f = 0; f < kPointFormCount; ++f) errors.kept[f].push_back(measure(kPointForms[f], Maps::by_the_stream));
@@ -199,16 +185,17 @@ PointErrors point_errors(const Architecture& a, DType dtype, Looked looked, int 
     const auto expected = [&](const FormErrors& e) { return dtype == DType::f64 ? with_those_of(e, of_reference) : e; };
     const auto measure = [&](Form form, Maps maps) {
       Point point(o, form, maps);
-      point.differentiate_at(drawn.raw(), drawn.batch(), form == Form::layer_norm);
+      point.differentiate_at(drawn.raw(), drawn.batch(), row_of(form).raw());
       return pairs(point, reference, looked);
     };
     if (dtype == DType::f32 && looked == Looked::gradients) measure_kept(errors, drawn, o, k);
     for (size_t f = 0; f < kPointFormCount; ++f) {
       const Form form = kPointForms[f];
-      const bool own = form == Form::layer_norm;
+      const bool own = f == 0;
       const FormErrors mine = expected(own ? of_reference : predicted(drawn, form, reference, looked));
       append(errors.forms[f], measure(form, Maps::by_the_stream), mine, dtype);
-      if (form == Form::rms_norm && errors.has_plain()) append(errors.plain, measure(form, Maps::once), mine, dtype);
+      if (row_of(form).zero_mean_writers() && errors.has_plain())
+        append(errors.plain, measure(form, Maps::once), mine, dtype);
       if (dtype == DType::bf16 && !a.affine && !own)
         errors.rounded[f].push_back(deviation(measure(form, Maps::once_in_the_dtype)) / epsilon(dtype));
     }

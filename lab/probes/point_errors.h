@@ -8,9 +8,9 @@
 namespace isonorm::equivalence {
 
 // The forms that are compared, in the order of the arrays below: Pre-LN itself, then the certified forms.
-inline constexpr const auto& kPointForms = streams::kLayerNormForms;
+inline constexpr streams::Form kPointForms[] = {streams::Form::layer_norm, streams::Form::rms_norm,
+                                                streams::Form::crms_norm, streams::Form::crms_isometric};
 inline constexpr size_t kPointFormCount = std::size(kPointForms);
-static_assert(kPointForms[0] == streams::Form::layer_norm);
 
 // The quantity that is compared: gradients, |g - g_ref| of every parameter relative to the largest entry of the tensor
 // (of all tensors for key biases); or logits, |y - y_ref| relative to the largest.

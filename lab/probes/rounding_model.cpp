@@ -38,18 +38,10 @@ RoundingModel::RoundingModel(const training::TrainingOptions& o, Form form, cons
 
 bool RoundingModel::writes_out(const training::TrainingOptions& o) {
   const training::ModelRow* row = &o.model.row();
-  // A new member does not compile until it is named here. Then decide whether it is implemented here, or refused.
-  [[maybe_unused]] const auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions,
-                                rotary_base, rotary_share, qk_norm, parallel, shared_norm, causal, affine, norm_bias,
-                                folded, scaled_gains, bias, qkv_bias, norm, eps, final_norm, branch, connection,
-                                precision, initialisation] = o.model.transformer();
-  const bool known_positions =
-      positions == nn::Positions::learned || positions == nn::Positions::none ||
-      (positions == nn::Positions::rotary && rotary_base == nn::TransformerOptions().rotary_base);
-  return (row == &training::kVit || row == &training::kGpt) && connection == nn::kPreLn && known_positions &&
-         (kv_heads == 0 || kv_heads == heads) && !parallel && rotary_share == 1 && qk_norm == NormKind::none &&
-         activation != Activation::quick_gelu && !o.model.flag("cls_position") &&
-         o.model.number("position_offset") == 0;
+  const nn::TransformerOptions& t = o.model.transformer();
+  return (row == &training::kVit || row == &training::kGpt) && t.activation != Activation::quick_gelu &&
+         t.positions != nn::Positions::rotary_halves && t.positions != nn::Positions::alibi &&
+         o.model.first_without(training::kInRounding).empty();
 }
 
 nn::Module& RoundingModel::model() {
@@ -73,7 +65,7 @@ Tensor RoundingModel::raw(const std::string& name) const {
 // The writer's mapped weight. The identity does not round.
 Tensor RoundingModel::written(const std::string& name, int dim) {
   const Tensor w = raw(name);
-  if (!w.defined() || stream_.form() == Form::layer_norm) return w;
+  if (!w.defined() || !stream_.centres()) return w;
   return round_.value(stream_.map_writer(round_.gradient_of(w), dim));
 }
 
@@ -101,9 +93,10 @@ RoundingModel::Linear RoundingModel::reader(const std::string& name, const std::
 Tensor RoundingModel::norm(const Tensor& rows, const std::string& name) {
   const double d = static_cast<double>(stream_.width());
   Tensor x = round_.gradient_of(rows);
-  if (stream_.form() == Form::layer_norm) x = round_.inside(x - round_.row_sum(x) / d);
+  const NormKind kind = row_of(stream_.form()).norm;
+  if (kind == NormKind::layer) x = round_.inside(x - round_.row_sum(x) / d);
   Tensor squares = round_.row_sum(square(x));
-  if (stream_.form() == Form::crms_norm) squares = squares + square(round_.row_sum(x));
+  if (kind == NormKind::crms) squares = squares + square(round_.row_sum(x));
   if (transformer().width == 2) kinks_.push_back(sqrt(detach(squares)));
   Tensor y = x * round_.inside(rsqrt(squares / d + transformer().eps));
   if (transformer().affine && !hands_over()) {

@@ -53,7 +53,7 @@ Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int
   if (regime) regime->change(o);
   RunResult reference = reference_record();
   t.controls = control_records(controls);
-  for (Form form : streams::kCentredForms) t.runs.push_back(record(raw_variant(form)));
+  for (Form form : streams::centred_forms()) t.runs.push_back(record(raw_variant(form)));
   const auto initial = initial_model(o);
   Lockstep all(o, *initial, reference, t.controls, t.runs);
   if (!all.train_on_made(o, steps, go_on)) return t;

@@ -48,8 +48,7 @@ struct Arrangement {
   // initial matrices of a block (null: the layers' own distributions).
   bool inner_norms = false;
   void (*initialise)(const BlockWeights& weights, const BlockPlace& place) = nullptr;
-  // The first branch reads the embeddings as they are. They are not rows of the stream yet, so their tables are not
-  // mapped.
+  // The first branch reads the embeddings as they are, without a norm.
   bool bare_entry = false;
 };
 

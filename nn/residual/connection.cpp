@@ -6,14 +6,14 @@ namespace isonorm::nn {
 
 Connection::Connection(int64_t width, const ConnectionOptions& o)
     : Norm(width, {.kind = o.kind, .eps = o.eps},
-           {.eps = o.eps, .affine = o.affine && (o.keeps_gain || !o.folded), .bias = o.bias}),
+           {.eps = o.eps, .affine = o.affine && !(o.foldable && o.folded), .bias = o.bias}),
       precision_(o.precision),
-      keeps_gain_(o.keeps_gain) {}
+      foldable_(o.foldable) {}
 
 Tensor Connection::rows(Residual& r) {
-  const DType dtype = precision_.branch_dtype(r.stream.dtype());
+  const DType dtype = precision_.branch_dtype(r.sum.dtype());
   const Tensor x = read(r).to(dtype);
-  return hands_ ? hands_(x) : x;
+  return gather_ ? gather_(x) : x;
 }
 
 }  // namespace isonorm::nn

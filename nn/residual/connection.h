@@ -1,6 +1,8 @@
 // Residual connections: how a sub-layer reads the residual stream and how its output is added back.
 #pragma once
 
+#include <functional>
+
 #include "nn/norm.h"
 #include "nn/precision.h"
 
@@ -10,55 +12,56 @@ struct ConnectionOptions {
   double eps = 1e-5;
   bool affine = false;              // if there is a norm: a learned gain and bias
   bool bias = true;                 // false: only the gain
-  NormKind kind = NormKind::layer;  // none: readers get the stream itself
+  NormKind kind = NormKind::layer;  // none: branches read the residual stream itself
   MixedPrecision precision = {};
-  // The norm's rows go to more than linear readers (they become the stream, or are added to it), so the gain stays in
-  // the norm and is not moved into the readers.
-  bool keeps_gain = false;
-  bool folded = false;  // the gains that readers can absorb are in them already; only kept gains exist
+  // Whether the linear layers that read the norm's result can absorb its gain and bias, because nothing else reads it.
+  // False: the result becomes the residual stream or is added to it.
+  bool foldable = true;
+  bool folded = false;  // gains and biases that can be folded into linear layers are: the norm has none
 
-  ConnectionOptions keeping_gain() const {
+  ConnectionOptions not_foldable() const {
     ConnectionOptions o = *this;
-    o.keeps_gain = true;
+    o.foldable = false;
     return o;
   }
 };
 
 // A residual connection (He et al., 1512.03385) with its norm: it gives the rows that a branch reads, and updates the
-// stream by the branch's output.
+// residual stream by the branch's output.
 //   connection.join(r, branch(connection.read(r)));
 class Connection : public Norm {
  public:
   Connection(int64_t width, const ConnectionOptions& options);
 
-  // The rows that the branch reads, or the head after the last sub-layer. Shape of the stream; dtype of the stream or
-  // of the branches.
+  // The rows that the branch reads, or the head after the last sub-layer. Shape of the residual stream; its dtype or the
+  // branches'.
   virtual Tensor read(Residual& r) = 0;
   // The same in the dtype of the branches.
   Tensor rows(Residual& r);
-  // Adds the branch's output to the stream. Throws if its shape is not the stream's, at the latest when the two are
-  // added.
+  // Adds the branch's output to the residual stream. Throws if their shapes differ, at the latest when the two are added.
   virtual void join(Residual& r, const Tensor& branch) = 0;
 
-  // True if read() gives rows of the stream. Examples of others: bare embeddings, and rows after a gain that stays in
-  // the norm.
-  virtual bool reads_stream() const { return true; }
-  bool keeps_gain() const { return keeps_gain_; }
+  // True if read() gives rows of the residual stream, or a norm of them whose gain a linear layer can absorb. False for
+  // the embeddings that the first branch of Post-LN reads, and for rows after a gain that is not foldable.
+  virtual bool reads_residual() const { return true; }
+  bool foldable() const { return foldable_; }
   const MixedPrecision& precision() const { return precision_; }
 
-  // Sets the map from rows of the Pre-LN model to rows of the stream in its coordinates. By default there is none.
-  void enter_by(Rows map) { enters_ = std::move(map); }
-  // For tensor parallelism, in which other ranks have a part of the branch or of the rows: passes the result of rows()
-  // through this map.
-  void hand_by(Rows map) { hands_ = std::move(map); }
+  using Rows = std::function<Tensor(const Tensor& rows)>;
+  // Sets the projection shortcut (He et al., 1512.03385, equation 2): the map of rows that are added to the residual
+  // stream though no linear layer computed them, such as a norm's rows after its gain. By default there is none.
+  void project_by(Rows projection) { projection_ = std::move(projection); }
+  // For tensor parallelism (f of Megatron-LM, 1909.08053), in which other ranks have a part of the branch or of the rows:
+  // passes the result of rows() through this map.
+  void gather_by(Rows gather) { gather_ = std::move(gather); }
 
  protected:
-  Tensor entered(const Tensor& rows) const { return enters_ ? enters_(rows) : rows; }
+  Tensor projected(const Tensor& rows) const { return projection_ ? projection_(rows) : rows; }
 
  private:
   MixedPrecision precision_;
-  bool keeps_gain_;
-  Rows enters_, hands_;
+  bool foldable_;
+  Rows projection_, gather_;
 };
 
 }  // namespace isonorm::nn

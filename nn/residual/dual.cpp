@@ -11,7 +11,7 @@ ConnectionOptions last(ConnectionOptions o) {
   check(o.kind != NormKind::none || !o.affine,
         "residual: without its last norm the head has no sum to read beside rows with a gain");
   o.eps = kEps;
-  return o.keeping_gain();
+  return o.not_foldable();
 }
 
 }  // namespace
@@ -29,9 +29,8 @@ BlockConnections residual_block(int64_t width, const ConnectionOptions& norms, c
 DualEnd::DualEnd(int64_t width, ConnectionOptions o) : PreNorm(width, last(o)) {}
 
 Tensor DualEnd::read(Residual& r) {
-  check(r.dual.defined(), "residual: no connection before the last one has begun the second stream");
-  const Tensor rows = normalize(r.dual);
-  return rows + r.settle();
+  check(r.dual.defined(), "residual: no connection before the last one has begun the second residual stream");
+  return (*this)(r.dual) + r.settle();
 }
 
 }  // namespace isonorm::nn

@@ -27,7 +27,7 @@ template <class Base> class GatedSum : public Gated<Base> {
   using Gated<Base>::Gated;
   void join(Residual& r, const Tensor& branch) override {
     Base::join(r, branch);
-    r.stream = this->phi(r.settle());
+    r.sum = this->phi(r.settle());
   }
 };
 

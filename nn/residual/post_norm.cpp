@@ -3,19 +3,20 @@
 namespace isonorm::nn {
 
 PostNorm::PostNorm(int64_t width, ConnectionOptions o, PostPlace place)
-    : Connection(width, o.keeping_gain()), place_(place) {
+    : Connection(width, o.not_foldable()), place_(place) {
   check(o.kind != NormKind::none, "connections with a norm behind the sum: the norm is none");
 }
 
 Tensor PostNorm::read(Residual& r) { return r.settle(); }
 
-bool PostNorm::reads_stream() const { return !place_.first && !weight.defined(); }
+bool PostNorm::reads_residual() const { return !place_.first && !weight.defined(); }
 
-Tensor PostNorm::shortcut(const Tensor& x) const { return reads_stream() ? x : entered(x); }
+Tensor PostNorm::shortcut(const Tensor& x) const { return reads_residual() ? x : projected(x); }
 
 void PostNorm::join(Residual& r, const Tensor& branch) {
-  r.stream = add_normalize(shortcut(r.settle()), branch).normed;
-  if (place_.last && weight.defined()) r.stream = entered(r.stream);
+  Residual both{shortcut(r.settle()), branch};
+  r.sum = (*this)(both);
+  if (place_.last && weight.defined()) r.sum = projected(r.sum);
 }
 
 PostPlace post_place(const BlockPlace& place, int64_t i, bool last) {

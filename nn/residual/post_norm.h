@@ -1,11 +1,6 @@
 // Post-normalised residual connections, x <- LayerNorm(x + branch(x)), as in the original Transformer (Vaswani et al.,
 // 1706.03762). The last block's output is normalised already, so there is no norm before the head, and none before the
 // first block (Xiong et al., 2002.04745, figure 1a).
-//
-// Forms that centre (Jiang et al., 2305.14858, appendix B) use P (x + F) = P x + P F: the branch's writer is centred.
-// The shortcut is centred here if its rows are not rows of the stream: these are the embeddings, which the first branch
-// reads as they are, and rows after a learned gain. Such rows have d entries in every form, and their readers are not
-// mapped.
 #pragma once
 
 #include "nn/residual/pre_norm.h"
@@ -14,8 +9,8 @@ namespace isonorm::nn {
 
 // The place of a connection among the post-normalised ones.
 struct PostPlace {
-  bool first = false;  // its rows are the bare embeddings
-  bool last = false;   // its result goes to pre-normalised connections, which ignore the mean
+  bool first = false;  // its rows are the embeddings
+  bool last = false;   // its result goes to pre-normalised connections
 };
 
 // read(): x. join(): adds and normalises in one pass. The constructor throws if there is no norm.
@@ -24,10 +19,11 @@ class PostNorm : public Connection {
   explicit PostNorm(int64_t width, ConnectionOptions options = {}, PostPlace place = {});
   Tensor read(Residual& r) override;
   void join(Residual& r, const Tensor& branch) override;
-  bool reads_stream() const override;
+  bool reads_residual() const override;
 
  protected:
-  // The summand that is not the branch, as rows of the stream: x <- norm(shortcut(x) + branch(x)).
+  // The summand that is not the branch: x <- norm(shortcut(x) + branch(x)). A projection shortcut for the embeddings,
+  // and for rows after a learned gain, else x.
   virtual Tensor shortcut(const Tensor& x) const;
 
  private:
@@ -45,13 +41,13 @@ BlockConnections post_block(int64_t width, const ConnectionOptions& norms, const
                        [&](int64_t i) { return std::make_unique<C>(width, norms, post_place(place, i), more...); });
 }
 
-// The connection through which the head reads after post-normalised connections: the stream itself, because its rows
-// are normalised already. `gained`: the norms have a gain.
+// The connection through which the head reads after post-normalised connections: the residual stream itself, because
+// its rows are normalised already. `gained`: the norms have a gain.
 class PostEnd : public PreNorm {
  public:
   PostEnd(int64_t width, const ConnectionOptions& o)
       : PreNorm(width, {.kind = NormKind::none, .precision = o.precision}), gained_(o.affine) {}
-  bool reads_stream() const override { return !gained_; }
+  bool reads_residual() const override { return !gained_; }
 
  private:
   bool gained_;

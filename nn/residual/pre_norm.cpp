@@ -2,7 +2,7 @@
 
 namespace isonorm::nn {
 
-Tensor PreNorm::read(Residual& r) { return (*this)(r, precision().branch_dtype(r.stream.dtype())); }
+Tensor PreNorm::read(Residual& r) { return (*this)(r, precision().branch_dtype(r.sum.dtype())); }
 
 void PreNorm::join(Residual& r, const Tensor& branch) { r += branch; }
 

@@ -9,20 +9,20 @@ namespace isonorm::nn {
 Residual& Residual::operator+=(const Tensor& branch) {
   check(branch.defined(), "residual +=: the branch is undefined, a Tensor that nothing was assigned to");
   settle();
-  const Dims &shape = stream.shape(), &added = branch.shape();
+  const Dims &shape = sum.shape(), &added = branch.shape();
   check(broadcast_shapes(added, shape, "residual +=") == shape, "residual +=: a branch of shape ", added,
-        " does not stretch to the stream ", shape, ": reshape it, or sum over what the stream does not have");
-  check(detail::fits_rows(stream.dtype(), branch.dtype()), "residual +=: the branch is ", branch.dtype(),
-        ", the stream ", stream.dtype(), ": convert one with to()");
+        " does not broadcast to the residual stream ", shape, ": reshape it, or sum over its extra dimensions");
+  check(detail::fits_rows(sum.dtype(), branch.dtype()), "residual +=: the branch is ", branch.dtype(),
+        ", the residual stream ", sum.dtype(), ": convert one with to()");
   pending = added == shape ? branch : expand(branch, shape);
   return *this;
 }
 
 const Tensor& Residual::settle() {
-  if (!pending.defined()) return stream;
-  const bool narrow = detail::fits_rows(stream.dtype(), pending.dtype());  // an f32 stream and a bf16 branch
-  stream = stream + (narrow ? pending.to(stream.dtype()) : pending), pending = {};
-  return stream;
+  if (!pending.defined()) return sum;
+  const bool narrow = detail::fits_rows(sum.dtype(), pending.dtype());  // an f32 sum and a bf16 branch
+  sum = sum + (narrow ? pending.to(sum.dtype()) : pending), pending = {};
+  return sum;
 }
 
 }  // namespace isonorm::nn

@@ -6,8 +6,7 @@
 
 namespace isonorm::nn {
 
-// The second norm is the child "after". In forms that centre, the branch is zero-mean, so the second norm is a norm of
-// the stream, too. With a learned gain its rows have d entries in every form and are centred again.
+// The second norm is the child "after". With a learned gain its rows pass a projection before they are added.
 class Sandwich : public PreNorm {
  public:
   explicit Sandwich(int64_t width, const ConnectionOptions& options = {});

@@ -66,7 +66,7 @@ def compare(
                that changes their gradients. Gradients are compared before, weights after.
                Of these four each may be a pair (for a, for b), such as optimizer=(for_a, for_b). With a pair, b may be a itself.
     carry:     b's own parameters need not be what the map makes of a's.
-    progress:  a function that gets a dict after every point and step: "phase" ("points", "wrong trainings", "training"), "step",
+    progress:  a function that gets a dict after every point and step: "phase" ("points", "negative controls", "training"), "step",
                "steps". What it raises ends the comparison.
 
     Returns a Result; bool(result) is whether the two are equivalent. Modules may change their inputs in place. Raises ValueError,

@@ -133,7 +133,7 @@ TEST_CASE("a listener hears of frozen leaves, of plain tensors, of a leaf that i
   CHECK(heard == std::vector<size_t>{1, 2, 0});
   CHECK(a.grad().item() == 4);
   const GradientListener result{{a * 2.0}, [](size_t) {}};
-  CHECK_THROWS_WITH(backward(a * a, {}, {.listener = &result}), Contains("number 0 of shape [1] is no leaf"));
+  CHECK_THROWS_WITH(backward(a * a, {}, {.listener = &result}), Contains("leaves[0] of shape [1] is not a leaf"));
   CHECK_THROWS_WITH(grad(a * a, {a}, {.listener = &all}), Contains("a listener is for backward()"));
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("a rule that comes to a leaf of which a listener has heard is refused,
     const Tensor loss = y * w;
     const auto pass = [&] { backward(loss, {}, {.listener = &listener}); };
     if (!says) {
-      CHECK_THROWS_WITH(pass(), Contains("a leaf of shape [1] was given a gradient after"));
+      CHECK_THROWS_WITH(pass(), Contains("a leaf of shape [1] got a gradient after"));
       continue;
     }
     pass();

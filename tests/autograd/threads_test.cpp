@@ -117,7 +117,7 @@ TEST_CASE("threads: a leaf that another thread made is differentiated once behin
 }
 
 TEST_CASE("threads: a pass that meets another one in a graph throws, and does not disturb it") {
-  const std::string refused = "another backward is passing the graph of 'exp'; one at a time can";
+  const std::string refused = "another backward is running through the graph of 'exp'; run one at a time";
   const bool of_another_thread = GENERATE(false, true);
   const Tensor x = require_grad(tensor({0.0}));
   const Tensor y = exp(x), z = y * 2.0;

@@ -94,7 +94,7 @@ TEST_CASE("folders for training and for tests have usual names in any case; part
   CHECK((load(set, 0.1).train.size() == 4 && load(set, 0.1).test.size() == 4));
   fs::rename(set + "/Training", set + "/Fold1");
   CHECK_THROWS_WITH(load(set, 0.1),
-                    Contains("both 'Fold1' and 'Val' have folders 'cat', 'dog', so they are no classes"));
+                    Contains("both 'Fold1' and 'Val' have folders 'cat', 'dog', so they are not classes"));
   fs::remove_all(set + "/Fold1");  // a part for tests alone
   CHECK((load(set, 0.1).train.size() == 0 && load(set, 0.1).test.size() == 4));
   CHECK(data::class_names(set) == std::vector<std::string>{"cat", "dog"});

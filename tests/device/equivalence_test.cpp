@@ -39,12 +39,12 @@ TEST_CASE("what is asked of a checkpoint's tensors is answered wherever they lie
   for (DType dtype : {DType::f64, DType::f32, DType::bf16, DType::i64, DType::u8}) {
     const Tensor here = full({2, 3}, 1, {dtype}), there = to(here, kCuda);
     CHECK(same_bytes(transpose(there, 0, 1), transpose(here, 0, 1)));
-    CHECK(is_finite(there));
+    CHECK(training::is_finite(there));
     fill(as_strided(there, {1}, {1}, 4), is_floating(dtype) ? NAN : 0);
     CHECK_FALSE(same_bytes(there, here));
     TensorMap state;
     state.add("weight", there);
-    CHECK(not_finite(state) == (is_floating(dtype) ? "weight" : ""));
+    CHECK(training::not_finite(state) == (is_floating(dtype) ? "weight" : ""));
     CHECK_FALSE(identical(state, TensorMap()));
   }
 }

@@ -7,7 +7,7 @@
 #include "core/kernels/optimizer.h"
 #include "core/print.h"
 #include "io/data/loader.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "optim/clip.h"
 #include "optim/ema.h"
 #include "tests/support/device.h"

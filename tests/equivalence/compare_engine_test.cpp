@@ -5,7 +5,7 @@
 #include <set>
 
 #include "nn/group_norm.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "optim/clip.h"
 #include "optim/sgd.h"
 #include "tests/equivalence/small_net.h"

@@ -2,7 +2,6 @@
 // that the map leaves out, and counts of one.
 #include "equivalence/compare/compare.h"
 #include "optim/adam.h"
-#include "optim/adamw.h"
 #include "optim/sgd.h"
 #include "tests/equivalence/room.h"
 #include "tests/equivalence/small_net.h"

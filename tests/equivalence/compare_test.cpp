@@ -8,7 +8,7 @@
 #include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "lab/probes/architecture.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/equivalence/small_net.h"
 

@@ -271,9 +271,6 @@ TEST_CASE("models whose switches break the equivalence are refused by name") {
   };
   refused({.final_norm = false}, "'head.weight'", "reads the stream without a norm ('norm' does not normalize)");
   refused({.branch = {.dropout = 0.1}}, "dropout 0.1", "before they are recentred");
-  refused({.branch = {.layer_scale = 0.5, .recentring = nn::Recentring::first}}, "'blocks.0.attn.proj.scale'",
-          "after the recentring of its writer", Form::rms_norm);
-  refused({.branch = {.dropout = 0.2, .recentring = nn::Recentring::first}}, "dropout 0.2", "branches", Form::rms_norm);
   refused({}, "without norms", "no other form", Form::none);
 
   const ModelFile file = file_of(small_gpt({.branch = {.dropout = 0.1}}));

@@ -66,9 +66,10 @@ TEST_CASE("a norm behind a table: the table's rows are what the norm makes of th
     const Conversion c = convert(s, layout, to);
     CHECK(c.state.find("e.weight") == nullptr);
     CHECK(c.state.find("e.bias") == nullptr);
-    const Tensor stored = c.state.at("table"), whole = to == Form::rms_norm    ? stored
-                                                       : to == Form::crms_norm ? streams::expand_writer(stored, 1)
-                                                                               : streams::from_isometric(stored, 1);
+    const Tensor stored = c.state.at("table"), whole = to == Form::rms_norm ? stored
+                                                       : to == Form::crms_norm
+                                                           ? streams::expand_writer(stored, 1)
+                                                           : streams::from_basis(stored, 1, streams::kHelmert);
     for (int64_t i = 0; i < 9; ++i) {
       Values expected = normed(row(s, "table", i), true, 0);
       double mean = 0;

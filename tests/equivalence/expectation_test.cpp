@@ -89,7 +89,7 @@ TEST_CASE("expectation: what a learned gain and a tied head take away") {
   CHECK(expectation(variant("a7"), adam).value == Verdict::equivalent);
   CHECK(expectation(variant("a7"), adam, {.gradient_mean = true}).value == Verdict::different);
   Visible isometric;
-  isometric.another_function[static_cast<size_t>(streams::Form::crms_isometric)] = true;
+  isometric.another_function.insert(streams::Form::crms_isometric);
   CHECK(row(isometric) == "============!!!");
   CHECK_THAT(expectation(variant("c5"), update, isometric).because, Contains("crms_isometric the model is another"));
 }

@@ -6,7 +6,7 @@
 #include "equivalence/compare/compare.h"
 #include "equivalence/explain/compare_tensors.h"
 #include "nn/linear.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/equivalence/room.h"
 

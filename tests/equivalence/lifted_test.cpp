@@ -2,7 +2,7 @@
 #include "equivalence/coordinates/lifted.h"
 
 #include "equivalence/coordinates/parametrisation.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "optim/clip.h"
 #include "optim/sgd.h"
 #include "tests/equivalence/room.h"

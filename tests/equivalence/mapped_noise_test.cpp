@@ -1,7 +1,7 @@
 // Weights that are moved only by rounding noise, through a parameter map.
 #include "autograd/ops/arrange.h"
 #include "equivalence/compare/compare.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "tests/equivalence/room.h"
 
 namespace {

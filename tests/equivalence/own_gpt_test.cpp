@@ -3,7 +3,7 @@
 #include "autograd/ops/index.h"
 #include "autograd/ops/softmax.h"
 #include "equivalence/compare/compare.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "tests/equivalence/small_net.h"
 
 namespace {

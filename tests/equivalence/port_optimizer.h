@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/equivalence/port.h"
 

@@ -1,10 +1,8 @@
-// The encoder-decoder in all checks that forms are one model: proofs, conversion, verification, audit.
+// The encoder-decoder's files, and the directions that an audit finds. tests/model_cases proves and converts it.
 #include "equivalence/compare/audit.h"
-#include "equivalence/lockstep/prove.h"
 #include "equivalence/verify/verify.h"
 #include "nn/encoder_decoder.h"
 #include "tests/equivalence/model_files.h"
-#include "tests/equivalence/small_net.h"
 
 namespace {
 
@@ -25,20 +23,6 @@ nn::EncoderDecoderOptions small_model(bool tied) {
 
 }  // namespace
 
-TEST_CASE("translator: trainings of all forms are one, and the negative controls are not") {
-  for (const nn::Arrangement& a : nn::kArrangements)
-    for (const auto& [tied, affine] : {std::pair{false, false}, {true, false}, {true, true}}) {
-      INFO(a.name << (tied ? ", tied" : "") << (affine ? ", affine" : ""));
-      ProofOptions p;
-      p.training = small(), p.controls = 2;
-      p.training.model.fit({{"tied", tied}, {"shared", tied}});
-      p.training.model.transformer().connection = a, p.training.model.transformer().affine = affine;
-      const ProofResult r = prove(p);
-      CHECK(r.verdict == Verdict::equivalent);
-      check_runs(r);
-    }
-}
-
 TEST_CASE("translator: a decoder as deep as the encoder is one whose depth is left out") {
   nn::EncoderDecoderOptions o = small_model(false);
   o.decoder_depth = 2;
@@ -55,7 +39,7 @@ TEST_CASE("translator: files say what it is, and weights go from form to form") 
     const ModelFile file = test::filled_file(model);
     CHECK(file.description.at("model.kind") == "translator");
     CHECK(file.description.at("model.decoder_depth") == "3");
-    for (const streams::Form to : streams::kCentredForms) {
+    for (const streams::Form to : streams::centred_forms()) {
       INFO(name_of(to));
       CHECK(verify_models(file, test::converted_exactly(file, to)).equivalent());
     }

@@ -81,7 +81,7 @@ TEST_CASE("csv: what is no table of numbers is refused with its place") {
   CHECK(read("a,,\n1,2,3\n").columns.size() == 3);  // unnamed columns
   CHECK_THAT(refused("1\n1e999\n"), Contains("'1e999' is no number"));
   CHECK_THAT(refused("1\n+-2\n"), Contains("'+-2' is no number"));
-  CHECK_THAT(refused("1,2\n\"3\"4,5\n"), Contains("line 2, column 1: text behind the closing quote"));
+  CHECK_THAT(refused("1,2\n\"3\"4,5\n"), Contains("line 2, column 1: text after the closing quote"));
   for (const char separator : {'.', '-', '"', '\n', '7'})
     CHECK_THAT(thrown([&] { read("1,2\n", {.separator = separator}); }), Contains("cannot separate numbers"));
 }

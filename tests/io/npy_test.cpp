@@ -101,7 +101,7 @@ TEST_CASE("npy: hostile files") {
       {npy(text("{'descr': '<f4', ", order, ", ", shape, ", 'more': 1}"), 4), "a key other than"},
       {npy(text("{'descr': '<f4' ", order, ", ", shape, "}"), 4), "expected }"},
       {npy(text("{'descr': '<f4', ", order, ", ", shape), 4), "expected }"},
-      {npy(text("{'descr': '<f4', ", order, ", ", shape, "} {}"), 4), "goes on after its end"},
+      {npy(text("{'descr': '<f4', ", order, ", ", shape, "} {}"), 4), "has text after its end"},
       {npy(text("{\"descr\": '<f4', ", order, ", ", shape, "}"), 4), "expected ' at byte 1"},
       {npy("{'descr", 0), "ends inside of a string"},
       {npy("{'de\nscr': '<f4'}", 0), "byte 10 in a string"},

@@ -89,16 +89,16 @@ TEST_CASE("torch: nothing but tensors is read, and nothing is run") {
       {"", "no zip archive"},
       {"\x80\2.", "before PyTorch 1.6"},
       {zip({{.name = "a/data.pkl", .bytes = "", .method = 8}}), "is deflated"},
-      {zip({{.name = "data.pkl", .bytes = "", .method = 0}}), "are not of one folder"},
+      {zip({{.name = "data.pkl", .bytes = "", .method = 0}}), "are not in one folder"},
       {zip({{.name = "a/x", .bytes = "", .method = 0}, {.name = "b/x", .bytes = "", .method = 0}}),
-       "are not of one folder"},
+       "are not in one folder"},
       {zip({{.name = "a/x", .bytes = "", .method = 0}, {.name = "a/x", .bytes = "", .method = 0}}), "is there twice"},
       {zip({{.name = "a/x", .bytes = "", .method = 0}}), "there is no member 'a/data.pkl'"},
       {zip({{.name = "a/byteorder", .bytes = "big", .method = 0}}), "not little-endian"},
       {zip({{.name = "a/data.pkl", .bytes = state(w + tensor({})), .method = 0, .crc_flip = 1}}), "CRC-32"},
       // Calls, and values that a state dict cannot have
       {entry("cos\nsystem\n" + word("echo") + "\x85R"),
-       "byte 21: global 'os.system' is refused, as all but those of plain tensors are; nothing was run"},
+       "byte 21: global 'os.system' is refused, only plain tensors are read; nothing was run"},
       {entry("cposix\nsystem\n"), "global 'posix.system'"},
       {entry("\x8c\x08"
              "builtins\x8c\x04"

@@ -51,7 +51,7 @@ struct Uncentred {
   }
 };
 
-bool another(const Visible& v, Form form) { return v.another_function[static_cast<size_t>(form)]; }
+bool another(const Visible& v, Form form) { return v.another_function.contains(form); }
 
 TableOptions grid(const nn::Arrangement& residual) {
   return {.connection = residual, .data = {}, .seeds = 1, .columns = {recipe("sgd"), recipe("adamw")}};
@@ -89,7 +89,7 @@ TEST_CASE("visible: gains let readers' means be seen, and a tied head behind the
         CHECK(v.readers_mean == affine);
         CHECK(v.writers_mean == (affine && tied));
         CHECK_FALSE(v.gradient_mean);
-        for (Form form : streams::kForms) CHECK_FALSE(another(v, form));
+        for (Form form : streams::all_forms()) CHECK_FALSE(another(v, form));
       }
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("visible: what a norm of one's own sees is measured") {
                 absolute = visible_of(grid(arrangement<Absolute>("absolute"))),
                 uncentred = visible_of(grid(arrangement<Uncentred>("uncentred")));
   for (const Visible& v : {soft, absolute}) CHECK_FALSE((v.writers_mean || v.readers_mean));
-  for (Form form : streams::kCentredForms) {
+  for (Form form : streams::centred_forms()) {
     CHECK_FALSE(another(soft, form));
     CHECK(another(absolute, form) == (form == Form::crms_isometric));
     CHECK(another(uncentred, form));

@@ -37,6 +37,34 @@ TEST_CASE("masks are drawn alike in every form, per sample for stochastic depth,
   CHECK(default_generator() == after);
 }
 
+TEST_CASE("output maps of a branch's weights act after the mask, all other parametrisations before it") {
+  // In training: M (mask * (exp(scale W) x + scale b)), else without the mask.
+  struct Exp : Parametrisation {
+    Tensor operator()(const Tensor& stored) const override { return exp(stored); }
+  };
+  struct Product : Parametrisation {
+    Tensor m;
+    explicit Product(const Tensor& m) : m(m) {}
+    Tensor operator()(const Tensor& x) const override { return matmul(m, x); }
+    bool is_output_map() const override { return true; }
+    Tensor map_output(const Tensor& y) const override { return matmul(y, transpose(m, 0, 1)); }
+  };
+  BranchOutput branch(5, 4, true, {.dropout = 0.4, .layer_scale = 2});
+  branch.to(DType::f64);
+  copy_into(branch.scale, randn({4}, kF64));
+  const auto m = std::make_shared<Product>(randn({3, 4}, kF64));
+  branch.weight.parametrize(std::make_shared<Exp>());
+  const Tensor scaled_exp = exp(detach(branch.weight) * unsqueeze(branch.scale, 1));
+  for (Parameter* p : {&branch.weight, &branch.bias}) p->parametrize(m);
+  const Tensor x = randn({6, 5}, kF64), y = linear(x, scaled_exp, detach(branch.bias) * branch.scale);
+  manual_seed(5);
+  const Tensor mask = dropout(ones({6, 4}, kF64), 0.4);
+  manual_seed(5);
+  check_close(branch(x), matmul(y * mask, transpose(m->m, 0, 1)), 64 * 0x1p-52);
+  branch.eval();
+  check_close(branch(x), matmul(y, transpose(m->m, 0, 1)), 256 * 0x1p-52);
+}
+
 TEST_CASE("a branch's dropout keeps its mean") {
   // E[keep mask y] = y: the mean over many samples is within five standard errors of the output in evaluation mode.
   const Stream stream(Form::rms_norm, 4);

@@ -25,50 +25,6 @@ TransformerOptions transformer(const Arrangement& a) {
 
 }  // namespace
 
-TEST_CASE("decoding: a GPT's rows, a prompt and then one at a time, are those of all at once") {
-  const NoGrad no_grad;
-  constexpr int64_t kContext = 9, kPrompt = 3;
-  for (const Arrangement& a : kArrangements)
-    for (const Positions positions :
-         {Positions::learned, Positions::rotary, Positions::rotary_halves, Positions::none, Positions::alibi})
-      for (const int64_t kv_heads : {4, 2, 1}) {
-        INFO(a.name << ", " << name_of(positions) << ", " << kv_heads);
-        TransformerOptions t = transformer(a);
-        t.positions = positions, t.kv_heads = kv_heads;
-        if (kv_heads == 1) t.qk_norm = NormKind::layer, t.bias = false, t.qkv_bias = true;
-        if (kv_heads == 2) t.head_width = 4, t.rotary_share = 0.5, t.parallel = a == kPreLn;
-        Gpt model({.vocab = 7, .context = kContext, .position_offset = kv_heads - 1, .transformer = t});
-        draw(model, 3);
-        const Tensor ids = randint(0, 7, {2, kContext}), expected = model.features(ids);
-        DecodingCache cache;
-        check_close(model.features(narrow(ids, 1, 0, kPrompt), &cache), narrow(expected, 1, 0, kPrompt), kRounding);
-        for (int64_t i = kPrompt; i < kContext; ++i) {
-          CHECK(cache.time() == i);
-          check_close(model.features(narrow(ids, 1, i, 1), &cache), narrow(expected, 1, i, 1), kRounding);
-        }
-        CHECK_THROWS_WITH(model.features(narrow(ids, 1, 0, 1), &cache),
-                          Contains("ids have shape [2, 1], expected [batch, at most 0]"));
-      }
-}
-
-TEST_CASE("decoding: an encoder-decoder's rows one at a time are those of all at once, in every form") {
-  const NoGrad no_grad;
-  for (const Arrangement& a : kArrangements)
-    for (const Form form : {Form::layer_norm, Form::rms_norm, Form::crms_norm}) {
-      INFO(a.name << ", " << name_of(form));
-      EncoderDecoderOptions o{.vocab = 9, .context = 6, .decoder_depth = 5, .transformer = transformer(a)};
-      o.transformer.affine = false;
-      EncoderDecoder model = streams::make<EncoderDecoder>(o, {.form = form});
-      draw(model, 4);
-      const Tensor source = from_vector<int64_t>({3, 4, 1, 0, 0, 5, 2, 6, 1, 7}, {2, 5}), ids = randint(1, 9, {2, 6});
-      const Encoded encoded = model.encode(source);
-      const Tensor expected = model.decode(encoded, ids);
-      DecodingCache cache;
-      for (int64_t i = 0; i < 6; ++i)
-        check_close(model.decode(encoded, narrow(ids, 1, i, 1), &cache), narrow(expected, 1, i, 1), kRounding);
-    }
-}
-
 TEST_CASE("decoding: rows of the batch are chosen, twice or not at all") {
   const NoGrad no_grad;
   EncoderDecoder model({.vocab = 9, .context = 6, .transformer = transformer(kPreLn)});
@@ -294,18 +250,18 @@ TEST_CASE("decoding: generate goes on as the whole window's logits say, over the
   }
 }
 
-TEST_CASE("decoding: what rows that were seen do not go with is refused in one line") {
+TEST_CASE("decoding: calls that a KV cache does not support are refused in one line") {
   const NoGrad no_grad;
   Gpt model({.vocab = 7, .context = 9, .transformer = transformer(kPreLn)});
   draw(model, 1);
   DecodingCache cache;
   model.features(randint(0, 7, {1, 3}), &cache);
   CHECK_THROWS_WITH(model.features(randint(0, 7, {1, 2}), &cache),
-                    Contains("attention: 2 rows behind 3 that were seen, expected 1"));
+                    Contains("attention: 2 new tokens after 3 in the KV cache, expected 1"));
   MultiheadAttention sees_all(8, {.heads = 2, .head_width = 4}),
       causal(8, {.heads = 2, .head_width = 4, .causal = true});
   const Tensor x = randn({1, 1, 8});
   KeyValues seen;
-  CHECK_THROWS_WITH(sees_all(x, {}, &seen), Contains("rows that were seen go with causal attention without a mask"));
+  CHECK_THROWS_WITH(sees_all(x, {}, &seen), Contains("a KV cache needs causal attention without a mask"));
   CHECK_THROWS_WITH(causal(x, zeros({1, 1, 1, 1}), &seen), Contains("without a mask"));
 }

@@ -1,4 +1,4 @@
-// The encoder-decoder: every connection compared with PyTorch, every form of the stream, padding, beam search.
+// The encoder-decoder: every connection compared with PyTorch, padding, beam search.
 #include "io/safetensors.h"
 #include "nn/residual/all.h"
 #include "streams/transformer.h"
@@ -7,8 +7,8 @@
 using namespace isonorm;
 using namespace isonorm::nn;
 using Catch::Matchers::Contains;
+using streams::centred_forms;
 using streams::Form;
-using streams::kCentredForms;
 using streams::Stored;
 
 namespace {
@@ -24,13 +24,6 @@ EncoderDecoderOptions options(const Arrangement& a) {
 
 // 60 consecutive sums of at most 10 terms; norms of a few zero-mean numbers enlarge rounding by at most 100.
 const double kRounding = 60 * std::sqrt(10) * 100 * 0x1p-52;
-
-// Returns the logits; adds to the gradients of the parameters.
-Tensor run(EncoderDecoder& m, const Tensor& ids, const Tensor& targets) {
-  const Tensor logits = m(ids);
-  backward(cross_entropy(logits, targets));
-  return detach(logits);
-}
 
 }  // namespace
 
@@ -64,25 +57,6 @@ TEST_CASE("translate: every connection has PyTorch's logits and gradients") {
       CHECK(std::abs(along - sums[1]) <= 1e-11 * std::sqrt(all * static_cast<double>(g.size())));
     }
   }
-}
-
-TEST_CASE("translate: one function and one gradient in all forms of the two streams") {
-  manual_seed(2);
-  const Tensor ids = randint(1, kVocab, {2, 2 * kContext}), targets = randint(0, kVocab, {2, kContext});
-  for (const Arrangement& a : kArrangements)
-    for (const Form form : kCentredForms)
-      for (const bool tied : {false, true})
-        for (const bool affine : {false, true}) {
-          INFO(a.name << ", " << name_of(form) << (tied ? ", tied" : "") << (affine ? ", affine" : ""));
-          const auto make = [&](Form f) {
-            EncoderDecoderOptions o = options(a);
-            o.tied = o.shared = tied, o.transformer.affine = affine;
-            return streams::make<EncoderDecoder>(o, {.form = f});
-          };
-          EncoderDecoder reference = make(Form::layer_norm), other = make(form);
-          draw(reference, 7);
-          check_same_function(reference, other, kRounding, [&](EncoderDecoder& m) { return run(m, ids, targets); });
-        }
 }
 
 // tests/nn/torch_modules_test.cpp compares the outputs with shared keys with PyTorch.

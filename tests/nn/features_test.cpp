@@ -8,25 +8,6 @@ using Catch::Matchers::Contains;
 using streams::Form;
 using streams::Stored;
 
-TEST_CASE("without positions the order of tokens does not matter") {
-  // A ViT with mean pooling, whose rows of patches are permuted.
-  const auto change = [](Positions positions) {
-    manual_seed(4);
-    Vit model({.image = 6,
-               .patch = 2,
-               .classes = 3,
-               .mean_pool = true,
-               .transformer = {.width = 8, .depth = 1, .heads = 2, .positions = positions}});
-    model.to(DType::f64);
-    const Tensor image = randn({1, 6, 6, 1}, kF64);
-    const Tensor moved = cat({slice(image, 1, 2, 6), slice(image, 1, 0, 2)}, 1);  // permutes rows of patches
-    return relative_deviation(model(moved), model(image));
-  };
-  CHECK(change(Positions::none) < 64 * 0x1p-52);
-  CHECK(change(Positions::rotary) > 1e-4);
-  CHECK(change(Positions::learned) > 1e-4);
-}
-
 TEST_CASE("parameters follow the options") {
   const auto with = [](TransformerOptions t) {
     t.width = 7, t.depth = 1, t.heads = 1;

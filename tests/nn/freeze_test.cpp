@@ -5,7 +5,7 @@
 #include "nn/container.h"
 #include "nn/group_norm.h"
 #include "nn/vit.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "tests/support/ops.h"
 #include "training/steps/step.h"
 

@@ -49,7 +49,7 @@ TEST_CASE("parameter: what is trained and saved is stored, what is computed with
   const std::vector<double> after = linear.weight.to_vector<double>();
   CHECK(std::abs(after[0] - (0.5 - 0.1 * 3 * std::exp(0.5))) < 64 * 0x1p-52);
   CHECK(std::abs(after[1] - (-1 - 0.1 * 7 * std::exp(-1.))) < 64 * 0x1p-52);
-  linear.weight.parametrize(nullptr);
+  linear.weight.set_parametrisations({});
   CHECK(linear.weight().handle() == linear.weight.handle());
 }
 
@@ -100,6 +100,32 @@ TEST_CASE("parameter: a value may be made of nothing that is stored") {
   linear.bias.parametrize(std::make_shared<Sum>(full({2}, 5)));
   CHECK(linear(zeros({1, 3})).to_vector<double>() == std::vector<double>{5, 5});
   CHECK(linear.named_parameters().size() == 1);
+}
+
+TEST_CASE("parameter: parametrisations are applied one after the other, and what all of them read is watched") {
+  const Tensor other = full({2, 3}, 0.25, {DType::f64});
+  Linear linear(3, 2, {.bias = false});
+  linear.to(DType::f64);
+  copy_into(linear.weight, from_vector(std::vector<double>{0.5, -1, 0, 0.25, 1, -0.5}, {2, 3}));
+  linear.weight.parametrize(std::make_shared<Exp>());
+  linear.weight.parametrize(std::make_shared<Sum>(other));
+  linear.weight.parametrize(std::make_shared<Exp>());
+  CHECK(linear.weight.parametrisations().size() == 3);
+  CHECK(linear.named_parameters()[0].parametrisations.size() == 3);
+  std::vector<double> value, slope;  // exp(exp(w) + 1/4), whose derivative is exp(w) times itself
+  for (const double w : linear.weight.to_vector<double>()) {
+    value.push_back(std::exp(std::exp(w) + 0.25)), slope.push_back(std::exp(w) * value.back());
+  }
+  check_close(linear.weight(), from_vector(value, {2, 3}), 64 * 0x1p-52);
+  backward(sum(linear.weight()));
+  check_close(linear.weight.grad(), from_vector(slope, {2, 3}), 64 * 0x1p-52);
+  linear.prepare_inference();
+  const NoGrad no_grad;
+  CHECK(linear.weight().handle() == linear.weight().handle());  // it is kept
+  fill(other, 0);
+  check_close(linear.weight(), from_vector(value, {2, 3}) * std::exp(-0.25), 64 * 0x1p-52);
+  linear.weight.set_parametrisations({linear.weight.parametrisations()[0]});
+  check_close(linear.weight(), exp(detach(linear.weight)), 0);
 }
 
 TEST_CASE("parameter: of a table that is mapped row by row, the rows that are read are mapped") {

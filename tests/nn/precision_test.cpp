@@ -6,8 +6,8 @@
 #include "autograd/rounded_masters.h"
 #include "core/system/profile.h"
 #include "nn/residual/all.h"
-#include "nn/stream_watch.h"
-#include "optim/adamw.h"
+#include "streams/stream_watch.h"
+#include "optim/adam.h"
 #include "streams/transformer.h"
 #include "tests/support/nearest_bf16.h"
 #include "tests/support/ops.h"
@@ -15,8 +15,8 @@
 
 using namespace isonorm;
 using namespace isonorm::nn;
+using streams::all_forms;
 using streams::Form;
-using streams::kForms;
 using Values = std::vector<double>;
 
 namespace {
@@ -177,9 +177,9 @@ TEST_CASE("whole models in mixed precision: losses and gradients within what the
     CHECK(back > 0x1p-13);
     CHECK(std::abs(loss.item() - exact.item()) < (15 * depth + 3) * kHalf * exact.item());
   };
-  for (Form form : kForms)
+  for (Form form : all_forms())
     for (const MixedPrecision& precision : {kMixed, kWithStream}) {
-      INFO(name_of(form) << ", stream " << name_of(precision.stream));
+      INFO(name_of(form) << ", stream " << name_of(precision.residual));
       manual_seed(1);
       TransformerOptions t{.width = 32, .depth = depth, .heads = 4, .precision = precision};
       const VitOptions images{.image = 12, .patch = 4, .transformer = t};
@@ -214,8 +214,8 @@ TEST_CASE("mixed precision: parameters, gradients and states stay f32; the strea
     const Tensor ids = randint(0, 20, {4, 8});
     int seen = 0;
     {
-      const StreamWatch watch([&](const std::string&, const Norm&, const Tensor& rows) {
-        CHECK(rows.dtype() == (precision.stream == Precision::bf16 ? DType::bf16 : DType::f32));
+      const streams::StreamWatch watch(gpt, [&](const std::string&, const Tensor& rows) {
+        CHECK(rows.dtype() == (precision.residual == Precision::bf16 ? DType::bf16 : DType::f32));
         ++seen;
       });
       backward(cross_entropy(gpt(ids), ids));
@@ -326,7 +326,7 @@ TEST_CASE("a rounded master is not read after its f32 one was written to, nor a 
 TEST_CASE("mixed precision: what does not fit is refused with both dtypes") {
   using Catch::Matchers::Contains;
   TransformerOptions t{.precision = {Precision::full, Precision::bf16}};
-  CHECK_THROWS_WITH(t.complete(), Contains("stream's precision is bf16, that of products full"));
+  CHECK_THROWS_WITH(t.complete(), Contains("residual stream is bf16, the precision of products full"));
   const Tensor f32 = randn({4, 4}), bf16 = f32.to(DType::bf16), f64 = f32.to(DType::f64);
   CHECK_THROWS_WITH(linear(f32, bf16), Contains("f32") && Contains("bf16"));
   CHECK_THROWS_WITH(linear(bf16, f64), Contains("bf16") && Contains("f64"));

@@ -8,7 +8,7 @@
 #include "core/kernels/matmul.h"
 #include "core/kernels/optimizer.h"
 #include "nn/linear.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "tests/support/ops.h"
 
 using namespace isonorm;

@@ -119,7 +119,7 @@ TEST_CASE("a layer that was made under SkipInit and loaded has the state of the 
                [] { return Vit({.image = 8, .patch = 4, .transformer = {.width = 8, .depth = 2, .heads = 2}}); });
   check_loaded("Gpt",
                [] { return Gpt({.vocab = 5, .context = 4, .transformer = {.width = 8, .depth = 2, .heads = 2}}); });
-  for (const streams::Form form : streams::kLayerNormForms)
+  for (const streams::Form form : streams::layer_norm_forms())
     check_loaded(name_of(form), [&] {
       return streams::make<Gpt>({.vocab = 5, .context = 4, .transformer = {.width = 8, .depth = 2, .heads = 2}},
                                 {.form = form, .storage = streams::Stored::mapped});
@@ -162,7 +162,7 @@ TEST_CASE(
     "load_model() and ModelOptions::build() leave the default generator where it is, for each form of the residual "
     "stream") {
   const TempFolder folder;
-  for (const streams::Form form : streams::kLayerNormForms) {
+  for (const streams::Form form : streams::layer_norm_forms()) {
     INFO(name_of(form));
     manual_seed(4);
     const Gpt model = streams::make<Gpt>(

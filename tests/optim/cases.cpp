@@ -2,14 +2,12 @@
 
 #include "optim/adafactor.h"
 #include "optim/adagrad.h"
-#include "optim/adamw.h"
-#include "optim/lamb.h"
-#include "optim/lars.h"
-#include "optim/lion.h"
+#include "optim/adam.h"
 #include "optim/muon.h"
 #include "optim/rmsprop.h"
 #include "optim/sgd.h"
 #include "optim/sign.h"
+#include "optim/trust_ratio.h"
 
 namespace isonorm {
 namespace {

@@ -1,7 +1,7 @@
 // Norms and limits of gradients, compared with sums that add one number at a time.
 #include <cfenv>
 
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "optim/clip.h"
 #include "tests/optim/published.h"
 #include "tests/support/ops.h"

@@ -5,7 +5,7 @@
 #include "core/memory/allocator.h"
 #include "io/checkpoint.h"
 #include "nn/linear.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "optim/ema.h"
 #include "optim/muon.h"
 #include "optim/sgd.h"

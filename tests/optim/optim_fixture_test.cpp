@@ -5,7 +5,6 @@
 #include "optim/adafactor.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"
-#include "optim/adamw.h"
 #include "optim/clip.h"
 #include "optim/muon.h"
 #include "optim/rmsprop.h"

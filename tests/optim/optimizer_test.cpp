@@ -5,9 +5,8 @@
 #include "core/system/parallel.h"
 #include "nn/vit.h"
 #include "optim/adagrad.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "optim/clip.h"
-#include "optim/lion.h"
 #include "optim/rmsprop.h"
 #include "optim/sgd.h"
 #include "optim/sign.h"
@@ -265,8 +264,8 @@ TEST_CASE("rmsprop keeps the states that its rule reads, and no others") {
 TEST_CASE("an optimizer of no parameters is refused, whatever it is") {
   const std::vector<Tensor> none;
   CHECK_THROWS_WITH(optim::Adam(none),
-                    "adam: it is made of no parameters, nothing would train; those of a module are "
-                    "what it gave to add()");
+                    "adam: it is made of no parameters, nothing would train; a module has only "
+                    "parameters and children that were given to add()");
   CHECK_THROWS_WITH(optim::AdamW({{none, {}}, {none, {}}}), Contains("adamw: it is made of no parameters"));
   const std::vector<Tensor> one = {parameter<double>({1, 2})};
   CHECK(optim::AdamW({{none, {}}, {one, {}}}).groups() == 2);

@@ -16,8 +16,8 @@
 #include "distributed/threads.h"
 #include "io/safetensors.h"
 #include "nn/print.h"
-#include "optim/adamw.h"
-#include "optim/lamb.h"
+#include "optim/adam.h"
+#include "optim/trust_ratio.h"
 #include "streams/placement.h"
 #include "streams/transformer.h"
 #include "tests/support/catch.h"
@@ -134,7 +134,7 @@ void check_stages(const Setting& s, int ranks) {
 }  // namespace
 
 TEST_CASE("sharded parameters: the same bits as ranks that have all, in every form") {
-  for (const Form form : streams::kForms)
+  for (const Form form : streams::all_forms())
     for (const int ranks : {1, 2, 3, 4}) {
       INFO(name_of(form) << " on " << ranks);
       Setting s{.transformer = {.affine = form != Form::none, .norm_bias = false}, .on = {.form = form}};

@@ -36,7 +36,7 @@ class Same(unittest.TestCase):
         isonorm.compare(net(), net(), optimizer=sgd, progress=said.append, **how)
         self.assertEqual([s["step"] for s in said if s["phase"] == "points"], [1, 2])
         self.assertEqual([s["step"] for s in said if s["phase"] == "training"], list(range(1, 21)))
-        wrong = [s for s in said if s["phase"] == "wrong trainings"]
+        wrong = [s for s in said if s["phase"] == "negative controls"]
         self.assertEqual([s["step"] for s in wrong], list(range(1, wrong[0]["steps"] + 1)))
 
         def stop(step):

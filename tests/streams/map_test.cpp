@@ -1,5 +1,5 @@
 // The maps against dense matrices, their adjoints against inner products, their inverses against the identity.
-#include "streams/map.h"
+#include "streams/stream.h"
 #include "tests/equivalence/room.h"
 
 using namespace isonorm::streams;
@@ -60,6 +60,19 @@ Matrix gram_schmidt(int64_t d) {
   return q;
 }
 
+// Another basis: the reflection that takes (1, .., 1)/sqrt(d) to the last unit vector takes the others to this one.
+Tensor reflected(int64_t d) {
+  const double size = std::sqrt(static_cast<double>(d)), square = 2 - 2 / size;
+  std::vector<double> q;
+  for (int64_t r = 0; r < d; ++r)
+    for (int64_t c = 0; c < d - 1; ++c) {
+      const double of_row = 1 / size - (r == d - 1), of_column = 1 / size;
+      q.push_back((r == c) - 2 * of_row * of_column / square);
+    }
+  return from_vector(q, {d, d - 1});
+}
+const Basis kReflected = {"reflected", reflected};
+
 struct Case {
   Map map;
   Matrix dense;
@@ -67,7 +80,10 @@ struct Case {
 
 std::vector<Case> cases(int64_t d) {
   const Matrix p = projection(d), dd = difference(d), plus = product(eye(d - 1, d), p), q = gram_schmidt(d);
-  const Map compress = Map::compress(d), expand = Map::expand(d), isometric = Map::isometric(d);
+  const std::vector<double> values = reflected(d).to_vector<double>();
+  const Matrix h = made(d, d - 1, [&](int64_t r, int64_t c) { return values[static_cast<size_t>(r * (d - 1) + c)]; });
+  const Map compress = Map::compress(d), expand = Map::expand(d), isometric = Map::isometric(d),
+            other = Map::isometric(d, kReflected);
   return {{Map::identity(d), eye(d, d)},
           {Map::recentre(d), p},
           {compress, plus},
@@ -76,6 +92,9 @@ std::vector<Case> cases(int64_t d) {
           {Map::expand_reader(d), transposed(plus)},
           {isometric, transposed(q)},
           {isometric.adjoint(), q},
+          {other, transposed(h)},
+          {other.adjoint(), h},
+          {isometric * other.adjoint(), product(transposed(q), h)},
           {expand * compress, p},
           {isometric * Map::recentre(d), transposed(q)},
           {isometric * expand, product(transposed(q), dd)},
@@ -114,6 +133,32 @@ TEST_CASE("a map acts as its dense matrix, along any dimension") {
         check_close(transpose(map(transpose(x, 1, 2), -1), 1, 2), naive(dense, x), tolerance(dtype, d));
         CHECK(map(x, 1).dtype() == dtype);
       }
+}
+
+TEST_CASE("a map acts on one vector as its dense matrix does, and bounds its errors by the absolute matrix") {
+  Generator generator{7, 0};
+  for (int64_t d : kWidths)
+    for (const auto& [map, dense] : cases(d)) {
+      INFO(map.name() << ", width " << d);
+      const Tensor x = randn({map.inputs()}, {DType::f64}, generator);
+      std::vector<double> moved = x.to_vector<double>(), bound = abs(x).to_vector<double>(), column = bound;
+      map.apply(moved), map.bound_errors(bound);
+      REQUIRE(moved.size() == static_cast<size_t>(dense.rows));
+      double total = 0;
+      for (double v : column) total += v;
+      const bool product = map.name().find(" after ") != std::string::npos;
+      for (int64_t r = 0; r < dense.rows; ++r) {
+        double value = 0, size = 0;
+        for (int64_t c = 0; c < dense.columns; ++c) {
+          value += dense.at(r, c) * x.to_vector<double>()[static_cast<size_t>(c)];
+          size += std::abs(dense.at(r, c)) * column[static_cast<size_t>(c)];
+        }
+        const double rounding = tolerance(DType::f64, d) * static_cast<double>(d) * size + 1e-15;
+        CHECK(std::abs(moved[static_cast<size_t>(r)] - value) <= rounding);
+        CHECK(bound[static_cast<size_t>(r)] >= size - rounding);
+        if (!product) CHECK(bound[static_cast<size_t>(r)] <= size + 2 * total / static_cast<double>(d) + rounding);
+      }
+    }
 }
 
 TEST_CASE("<M x, y> = <x, M* y>, and the adjoint is what autodiff carries back") {
@@ -162,9 +207,9 @@ TEST_CASE("parameters are mapped as the stream maps them") {
   for (const Form form : {Form::layer_norm, Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     INFO(name_of(form));
     const Stream stream(form, d);
-    check_close(parameter_map(Role::writer, form, d)(w, 0), stream.write(w, 0), 0);
-    check_close(parameter_map(Role::reader, form, d)(a, 1), stream.read(a), 0);
-    CHECK(parameter_map(Role::writer, form, d).outputs() == stream.stored_width());
+    check_close(row_of(form).map(Role::writer, d)(w, 0), stream.write(w, 0), 0);
+    check_close(row_of(form).map(Role::reader, d)(a, 1), stream.read(a), 0);
+    CHECK(row_of(form).stored_width(d) == stream.stored_width());
   }
 }
 
@@ -184,5 +229,5 @@ TEST_CASE("maps that do not fit are refused with both values") {
   CHECK_THROWS_WITH(Map::compress(8) * Map::compress(8), Contains("7") && Contains("8"));
   CHECK_THROWS_WITH(Map::compress(7) * Map::compress(8), Contains("width 7") && Contains("width 8"));
   CHECK_THROWS_WITH(Map::recentre(3)(from_vector<int64_t>({1, 2, 3}, {3}), 0), Contains("i64"));
-  CHECK_THROWS_WITH(parameter_map(Role::neutral, Form::rms_norm, 4), Contains("neutral"));
+  CHECK_THROWS_WITH(row_of(Form::rms_norm).map(Role::neutral, 4), Contains("neutral"));
 }

@@ -2,6 +2,7 @@
 #include "streams/parametrize.h"
 
 #include "nn/linear.h"
+#include "streams/placement.h"
 #include "tests/equivalence/room.h"
 
 using namespace isonorm::nn;
@@ -192,10 +193,32 @@ TEST_CASE("layout: what it does not fit is refused in one line") {
   Net<RMSNorm> rms;
   CHECK_THROWS_WITH(parametrize(rms, layout(), stream),
                     Contains("is rms_norm, which sees the mean of its rows; crms_norm is LayerNorm's model"));
-  Net<LayerNorm> own;
-  own.down.weight.parametrize(std::make_shared<Exp>());
-  CHECK_THROWS_WITH(parametrize(own, layout(), stream),
-                    Contains("a parameter of 'down' has a parametrisation of its own"));
+}
+
+TEST_CASE("layout: a parametrisation of a program's own acts before the stream's, or is refused") {
+  for (const Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
+    INFO(name_of(form));
+    Net<LayerNorm> net;
+    for (Parameter* p : {&net.entry.bias, &net.down.weight}) p->parametrize(std::make_shared<Exp>());
+    const Tensor x = randn({6, 5}, {DType::f64}), plain = net(x);
+    parametrize(net, layout(), on(form));
+    check_close(net(x), plain, 4 * kClose);
+    const Tensor before = net.down.weight();
+    parametrize(net, layout(), on(form));  // the stream's are replaced
+    CHECK(net.down.weight.parametrisations().size() == 2);
+    check_close(net.down.weight(), before, 0);
+    CHECK_THROWS_WITH(streams::placement_of(net), Contains("'entry.bias' has a parametrisation of its own"));
+    CHECK_THROWS_WITH(parametrize(net, layout(), Stream(form, kWidth, Stored::mapped)), Contains("of its own"));
+    parametrize(net, Layout(), on(Form::layer_norm));
+    check_close(net(x), plain, 0);
+    // Readers that fold a norm's gain read stored values.
+    net.up.weight.parametrize(std::make_shared<Exp>());
+    if (form == Form::rms_norm)
+      CHECK_NOTHROW(parametrize(net, layout(), on(form)));
+    else
+      CHECK_THROWS_WITH(parametrize(net, layout(), on(form)),
+                        Contains("a parameter of 'up' has a parametrisation of its own"));
+  }
 }
 
 TEST_CASE("layout: what cannot be said of any model is refused as it is said") {
@@ -296,10 +319,6 @@ TEST_CASE("layout: parts that it does not name stay what they are, and parts on 
 }
 
 TEST_CASE("layout: what would be another function unseen is refused") {
-  Gpt gpt({.vocab = 5, .context = 4, .transformer = kOneBlock});
-  gpt.find_parameter("blocks.0.attn.proj.weight")->parametrize(std::make_shared<Exp>());
-  CHECK_THROWS_WITH(parametrize(gpt, streams::layout_of(gpt), on(Form::rms_norm)),
-                    Contains("'blocks.0.attn.proj' has a parametrisation of its own"));
   struct Matrix : Module {
     Parameter& square = add_parameter("square", randn({kWidth, kWidth}));
   } matrix;

@@ -3,6 +3,7 @@
 #include "equivalence/compare/own_training.h"
 #include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
+#include "lab/certificate/branch_order.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/equivalence/room.h"
@@ -31,6 +32,7 @@ struct Switch {
   const char* name;
   std::function<void(Options&)> on;                         // applied to the reference and to the form
   std::function<void(Options&)> in_form = [](Options&) {};  // applied only to the form
+  std::optional<BranchOrder> order = {};                    // of the form's branches
   // The deviation of the loss at step 0 and its maximum over the run must reach these; 0: the trainings are the same.
   double first = 0, largest = 0;
 };
@@ -45,7 +47,7 @@ Options options(const Switch& s, Form form) {
   return o;
 }
 
-// A training with the targets of one batch in reverse order: how far a wrong training deviates.
+// A training with the targets of one batch in reverse order: how far a negative control deviates.
 struct Misled : OwnTraining {
   using OwnTraining::OwnTraining;
   void differentiate(const Examples& batch) override {
@@ -66,6 +68,7 @@ void lockstep(const Switch& s, bool adam) {
     const Options o = options(s, r < kForm ? Form::layer_norm : kForms[r - kForm]);
     Gpt& m = *models.emplace_back(std::make_unique<Gpt>(streams::make<Gpt>(o, o.stream)));
     m.to(DType::f64);
+    if (s.order && r >= kForm) set_branch_order(m, *s.order);
     if (r > 0) {
       m.load_state_dict(models[0]->state_dict());
     } else {  // the weights get a mean, which the forms must not see
@@ -107,9 +110,6 @@ void lockstep(const Switch& s, bool adam) {
 const auto kNothing = [](Options&) {};
 void dropout_on(Options& o) { o.transformer.branch.dropout = 0.2; }
 void layer_scale_on(Options& o) { o.transformer.branch.layer_scale = 0.5; }
-std::function<void(Options&)> recentring(Recentring r) {
-  return [r](Options& o) { o.transformer.branch.recentring = r; };
-}
 
 }  // namespace
 
@@ -153,11 +153,11 @@ TEST_CASE("G9: switches under which the forms train as Pre-LN does") {
 
 TEST_CASE("G9: switches that make them different trainings") {
   const Switch switches[] = {
-      {"dropout after recentring", dropout_on, recentring(Recentring::first), 1e-3, 1e-3},
-      {"dropout between two recentrings", dropout_on, recentring(Recentring::first_and_last), 1e-3, 1e-3},
-      {"layer scale after recentring", layer_scale_on, recentring(Recentring::first), 1e-3, 1e-3},
-      {"no final norm", [](Options& o) { o.transformer.final_norm = false; }, kNothing, 1e-3, 1e-3},
-      {"another eps", kNothing, [](Options& o) { o.transformer.eps = 1e-6; }, 1e-7, 1e-6}};
+      {"dropout after recentring", dropout_on, kNothing, BranchOrder::map_first, 1e-3, 1e-3},
+      {"dropout between two recentrings", dropout_on, kNothing, BranchOrder::map_first_and_last, 1e-3, 1e-3},
+      {"layer scale after recentring", layer_scale_on, kNothing, BranchOrder::map_first, 1e-3, 1e-3},
+      {"no final norm", [](Options& o) { o.transformer.final_norm = false; }, kNothing, {}, 1e-3, 1e-3},
+      {"another eps", kNothing, [](Options& o) { o.transformer.eps = 1e-6; }, {}, 1e-7, 1e-6}};
   for (const Switch& s : switches)
     for (const bool adam : {false, true}) lockstep(s, adam);
 }
@@ -190,11 +190,11 @@ TEST_CASE("G12: readers with zero row sums make RMSNorm's error on a rounded str
       block.to(DType::f64);
       block(r);
       r = {rounded(r.settle()), {}};
-      const Tensor expected = read(layer, weight, r.stream);
-      worst = std::max(worst, relative_deviation(read(plain, weight, r.stream), expected));
-      worst_centred = std::max(worst_centred, relative_deviation(read(centred, weight, r.stream), expected));
-      const Tensor rms = sqrt(mean(square(r.stream), {-1}));
-      drift = std::max(drift, amax(abs(mean(r.stream, {-1})) / rms).item());
+      const Tensor expected = read(layer, weight, r.sum);
+      worst = std::max(worst, relative_deviation(read(plain, weight, r.sum), expected));
+      worst_centred = std::max(worst_centred, relative_deviation(read(centred, weight, r.sum), expected));
+      const Tensor rms = sqrt(mean(square(r.sum), {-1}));
+      drift = std::max(drift, amax(abs(mean(r.sum, {-1})) / rms).item());
     }
     INFO(name_of(dtype) << ": |mean|/rms up to " << drift << ", readers' error " << worst << ", centred "
                         << worst_centred);

@@ -4,11 +4,11 @@
 set -e
 cd "$1"
 headers='autograd/fusion.h autograd/grad_mode.h autograd/rounded_masters.h core/error.h core/memory/use_allocator.h core/random.h nn/evaluation_mode.h
-  nn/module_scope.h nn/stream_watch.h'
+  nn/module_scope.h streams/stream_watch.h'
 {
   for h in $headers; do echo "#include \"$h\""; done
   echo 'using namespace isonorm;'
-  echo 'void all(const nn::Module& module, Masters& masters, const Generator& generator, Allocator& allocator, nn::StreamWatch::See see) {'
+  echo 'void all(const nn::Module& module, Masters& masters, const Generator& generator, Allocator& allocator, nn::Module& model, streams::StreamWatch::See see) {'
   echo '  NoGrad();'
   echo '  Recording();'
   echo '  AnomalyMode();'
@@ -20,7 +20,7 @@ headers='autograd/fusion.h autograd/grad_mode.h autograd/rounded_masters.h core/
   echo '  UseAllocator(kCpu, allocator);'
   echo '  nn::EvaluationMode();'
   echo '  nn::ModuleScope{module};'
-  echo '  nn::StreamWatch{see};'
+  echo '  streams::StreamWatch{model, see};'
   echo '}'
 } | "$2" -std=c++20 -I. -fsyntax-only -x c++ - 2>&1 | grep -c 'warning: .*nodiscard' |
   { read -r found; [ "$found" = 12 ] || { echo "guards: the compiler warns of $found of 12 guards without a name"; exit 1; }; }

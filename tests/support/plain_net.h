@@ -45,18 +45,16 @@ inline streams::Layout layout_of(const PlainNet& net) {
   return layout;
 }
 
-struct PlainRow {
-  using Module = PlainNet;
-
-  static void fields(PlainOptions& m, training::Fields& f) {
-    auto& [vocab, width, hidden] = m;
+struct PlainConfig final : training::ConfigOf<PlainConfig, PlainNet> {
+  void fields(training::Fields& f) override {
+    auto& [vocab, width, hidden] = options;
     f("vocab", vocab), f("width", width), f("hidden", hidden);
   }
-  static int64_t stream_rows(const PlainOptions& m) { return 2 * m.vocab + 4 * m.hidden; }
-  static bool enters(std::string_view name, const PlainOptions&) { return name == "token.weight"; }
+  int64_t stream_rows() const override { return 2 * options.vocab + 4 * options.hidden; }
+  bool enters(std::string_view name) const override { return name == "token.weight"; }
 };
 
-inline constexpr training::ModelRow kPlain = training::row_of<PlainRow>(
+inline constexpr training::ModelRow kPlain = training::row_of<PlainConfig>(
     {.name = "plain", .title = "Plain", .noun = "language model", .input = training::Input::text});
 inline constexpr const training::ModelRow* kWithPlain[] = {&training::kVit, &training::kGpt, &kPlain};
 

@@ -37,24 +37,22 @@ class Tempered : public nn::Module {
   nn::Gpt& gpt_;
 };
 
-struct TemperedRow {
-  using Module = Tempered;
-
-  static void fields(TemperedOptions& m, training::Fields& f) {
-    auto& [vocab, context, temperature, transformer] = m;
+struct TemperedConfig final : training::ConfigOf<TemperedConfig, Tempered> {
+  void fields(training::Fields& f) override {
+    auto& [vocab, context, temperature, transformer] = options;
     f("vocab", vocab), f("context", context, "ids in an example"),
         f("temperature", temperature, "that logits are divided by");
   }
-  static int64_t stream_rows(const TemperedOptions& m) { return 2 * m.vocab; }
-  static bool enters(std::string_view name, const TemperedOptions&) { return name == "gpt.token.weight"; }
+  int64_t stream_rows() const override { return 2 * options.vocab; }
+  bool enters(std::string_view name) const override { return name == "gpt.token.weight"; }
 };
 
 inline constexpr training::ModelRow kTempered =
-    training::row_of<TemperedRow>({.name = "tempered",
-                                   .title = "Tempered",
-                                   .noun = "language model with a temperature",
-                                   .input = training::Input::text,
-                                   .causal = true});
+    training::row_of<TemperedConfig>({.name = "tempered",
+                                      .title = "Tempered",
+                                      .noun = "language model with a temperature",
+                                      .input = training::Input::text,
+                                      .causal = true});
 inline constexpr const training::ModelRow* kWithTempered[] = {&training::kVit, &training::kGpt, &kTempered};
 
 }  // namespace isonorm::test

@@ -255,7 +255,7 @@ TEST_CASE("tokenizer: files that contradict themselves") {
       {R"("added_tokens":[)", R"("added_tokens":[{"id":700,"content":"<|endoftext|>"},)",
        "added token '<|endoftext|>' is there twice"},
       {R"("content":"<|endoftext|>")", R"("content":"")", "added token 0 has no content"},
-      {R"("content":"<|endoftext|>")", R"("content":"!")", "added token '!' has the id 700, in the vocabulary 0"},
+      {R"("content":"<|endoftext|>")", R"("content":"!")", "added token '!' has the id 700, but 0 in the vocabulary"},
   };
   for (const auto& [place, other, why] : cases) {
     INFO(other);

@@ -2,7 +2,8 @@
 #include "autograd/grad_mode.h"
 #include "tests/support/read_text.h"
 #include "tests/support/same_bytes.h"
-#include "tests/tools/small_images.h"
+#include "tests/support/small_images.h"
+#include "tests/tools/small_run.h"
 #include "training/model_file.h"
 
 using namespace isonorm;

@@ -67,8 +67,8 @@ TEST_CASE("config.json: every second name of a key counts as the key and must no
       if (alias == name) continue;
       CHECK(config({{alias, nullptr}, {name, 8}}).integer(name) == 8);
       CHECK(config({{alias, 7}, {name, nullptr}}).integer(name) == 7);
-      CHECK_THROWS_WITH(config({{alias, 7}, {name, 8}}), "config.json: \"" + alias + "\" is '7' and \"" + name +
-                                                             "\" is '8', which are two names of one value");
+      CHECK_THROWS_WITH(config({{alias, 7}, {name, 8}}),
+                        "config.json: \"" + alias + "\" is '7' and \"" + name + "\" is '8', two names of one value");
     }
   CHECK(hub::Config(R"({"model_type": "llama", "n_embd": 3, "hidden_size": 4})").integer("n_embd") == 3);
 }
@@ -84,7 +84,7 @@ TEST_CASE("families: a model of GPT-2 is converted by either name of its depth b
   };
   f.succeeds(converted("alias", [](auto& c) { c["num_hidden_layers"] = c["n_layer"], c.erase("n_layer"); }));
   f.refuses(converted("both", [](auto& c) { c["num_hidden_layers"] = 1; }), 3,
-            "\"num_hidden_layers\" is '1' and \"n_layer\" is '2', which are two names of one value");
+            "\"num_hidden_layers\" is '1' and \"n_layer\" is '2', two names of one value");
 }
 
 TEST_CASE("families: what config.json says is refused where there is no exact form or no row, with the reason") {
@@ -97,7 +97,7 @@ TEST_CASE("families: what config.json says is refused where there is no exact fo
   const Case cases[] = {
       {"gpt2", "model_type", "bert", "Post-LN"},
       {"gpt2", "model_type", "llama", "RMSNorm already"},
-      {"bloom", "apply_residual_connection_post_layernorm", true, "its norms stand on the residual stream"},
+      {"bloom", "apply_residual_connection_post_layernorm", true, "its norms are on the residual stream"},
       {"wav2vec2", "do_stable_layer_norm", false, "Post-LN"},
       {"wav2vec2", "do_stable_layer_norm", nullptr, "\"do_stable_layer_norm\" is "},
       {"clip", "vision_config", 3, "\"vision_config\" is 3, expected an object"},
@@ -111,11 +111,11 @@ TEST_CASE("families: what config.json says is refused where there is no exact fo
       {"gpt2", "layer_norm_epsilon", "1e-5", "expected a number"},
       {"gpt2", "add_cross_attention", true, "cross-attention"},
       {"gpt2", "tie_word_embeddings", false, "there is no 'lm_head.weight'"},
-      {"gptj", "tie_word_embeddings", true, "the numbers of the two are not the same"},
+      {"gptj", "tie_word_embeddings", true, "but their numbers differ"},
       {"opt", "do_layer_norm_before", false, "Post-LN"},
       {"opt", "layer_norm_elementwise_affine", false,
        "'model.decoder.final_layer_norm.bias' by config.json, and would"},
-      {"falcon", "parallel_attn", false, "has a gain, and here is none"},
+      {"falcon", "parallel_attn", false, "has a gain, and the folder has none"},
       {"stablelm", "use_parallel_residual", true, "is unexpected: what it is to the stream"}};
   for (const Case& c : cases) {
     INFO(c.family << ' ' << c.key << ' ' << c.value);
@@ -168,10 +168,10 @@ TEST_CASE("families: a tensor that the program would miss, or pass over, is refu
   const auto refused = [&](const std::string& family, const std::string& name, const Tensor& value,
                            const std::string& says) { CHECK_THAT(converts(3, family, name, value), Contains(says)); };
   const Tensor width = empty({12}), vocabulary = empty({20});
-  refused("gpt2", "transformer.h.1.mlp.c_proj.weight", {}, "'transformer.h.*.mlp.c_proj.weight' is there 1 times");
+  refused("gpt2", "transformer.h.1.mlp.c_proj.weight", {}, "'transformer.h.*.mlp.c_proj.weight' occurs 1 times");
   refused("gpt2", "transformer.wpe.weight", {}, "there is no tensor 'transformer.wpe.weight'");
   refused("gpt2", "lm_head.bias", vocabulary, "the program has no place for 'lm_head.bias'");
-  refused("olmo", "model.norm.weight", width, "has no gain, and here is one");
+  refused("olmo", "model.norm.weight", width, "has no gain, and the folder has one");
   refused("olmo", "model.norm.bias", width, "the program has no place for 'model.norm.bias'");
   refused("mpt", "transformer.norm_f.bias", width, "the program has no place for 'transformer.norm_f.bias'");
   refused("cohere", "model.norm.bias", width, "the program has no place for 'model.norm.bias'");
@@ -189,5 +189,5 @@ TEST_CASE("families: a tensor that the program would miss, or pass over, is refu
   f.succeeds("spec " + folder);
   head.mutable_data<float>()[0] = 1e-45F;
   save_safetensors(file, tensors);
-  f.refuses("spec " + folder, 3, "the numbers of the two are not the same");
+  f.refuses("spec " + folder, 3, "but their numbers differ");
 }

@@ -109,7 +109,7 @@ TEST_CASE("families: verify takes folders as what they say that they are") {
   f.succeeds(with([](auto& c) { c["resid_pdrop"] = 0.5; }));
   f.refuses(with([](auto& c) { c["isonorm"]["form"] = "crms_norm"; }), 3, "as the stream of crms_norm has");
   f.refuses(with([](auto& c) { c["isonorm"]["norms"]["transformer.ln_f"]["gain"] = "w"; }), 3,
-            "has a gain, and here is none");
+            "has a gain, and the folder has none");
   f.refuses(with([](auto& c) { c["isonorm"]["version"] = 2; }), 3, "expected version 1, form");
   f.refuses(with([](auto& c) { c["isonorm"]["rotated"] = true; }), 3, "expected version 1, form");
   f.refuses(with([](auto& c) { c["isonorm"]["norms"]["ln_f"] = {{"eps", 1e-5}}; }), 3, "other norms");
@@ -214,7 +214,8 @@ TEST_CASE("families: an OLMo is written as the LLaMA that it is, and nothing els
   f.refuses(
       "convert " + changed(f, kFamilies / "olmo", "auto_map", {{"AutoModel", "x.Y"}}) + " @no --to rms_norm --as llama",
       3, "code of its own");
-  f.refuses("convert " + (kFamilies / "gpt2").string() + " @no --to rms_norm --as llama", 3, "is no LLaMA");
+  f.refuses("convert " + (kFamilies / "gpt2").string() + " @no --to rms_norm --as llama", 3,
+            "only olmo becomes a LLaMA");
   f.refuses("convert " + olmo + " @no --to crms_norm --as llama", 2, "need --to rms_norm");
   // Where config.json is silent, OLMo's defaults hold.
   const std::string silent = changed(f, kFamilies / "olmo", "clip_qkv", nullptr);

@@ -55,7 +55,7 @@ TEST_CASE("families: what timm's config.json says is refused where the row does 
     return [name](auto&, TensorMap& tensors) { tensors.add(name, zeros({12})); };
   };
   refused("timm_vit", "'attn_pool.latent' of shape [12] is unexpected", added("attn_pool.latent"));
-  refused("timm_vit", "'blocks.*.attn.gate.bias' is there 1 times", added("blocks.0.attn.gate.bias"));
+  refused("timm_vit", "'blocks.*.attn.gate.bias' occurs 1 times", added("blocks.0.attn.gate.bias"));
 }
 
 TEST_CASE("families: a timm model's layer scales that are exchanged are found in what it computed") {
@@ -89,8 +89,8 @@ TEST_CASE("families: torch's encoder is Pre-LN where config.json says so; one ch
       value.is_null() ? config.erase("norm_first") : (config["norm_first"] = value, 0);
     });
   };
-  f.refuses("convert " + first(false) + " @out --to rms_norm", 3, "\"norm_first\" is false: its norms stand on");
-  f.refuses("convert " + first(nullptr) + " @out --to rms_norm", 3, "\"norm_first\" is not there: its norms stand on");
+  f.refuses("convert " + first(false) + " @out --to rms_norm", 3, "\"norm_first\" is false: its norms are on");
+  f.refuses("convert " + first(nullptr) + " @out --to rms_norm", 3, "\"norm_first\" is not there: its norms are on");
   f.refuses("convert " + folder + " @out --to crms_norm", 3, "norm");
   f.succeeds("convert " + folder + " @out --to rms_norm -q");
   nlohmann::json config = nlohmann::json::parse(read(f / "out/config.json"));

@@ -110,7 +110,7 @@ TEST_CASE("families: verify holds config.json to what the streams of a folder as
   CHECK(says("dinov2", [](auto& said) { CHECK(said["scales"].size() == 4); }).code == 0);
   // isonorm_torch.py runs the norms with what is said of them.
   for (const char* norm : {"transformer.ln_f", "transformer.h.1.ln_1"})
-    refused("gpt2", text("says of the norm '", norm, "' '{\"eps\":1.0}', it is {\"eps\":1e-05}"),
+    refused("gpt2", text("describes the norm '", norm, "' as '{\"eps\":1.0}', it is {\"eps\":1e-05}"),
             [&](auto& said) { said["norms"][norm]["eps"] = 1.0; });
   refused("gpt2", "it is {\"eps\":1e-05,\"width\":12}", [](auto& said) { said["width"] = 13; });
   refused("gpt2", "expected version 1, form", [](auto& said) { said["width"] = "12"; });

@@ -292,7 +292,7 @@ TEST_CASE("gguf: the tokenizer of a folder, by the names that llama.cpp has for 
         {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}}}};
   write_text(f / "own/tokenizer.json", other.dump());
   f.refuses("export @model @out.gguf --like @own", 3,
-            "own: the tokenizer cuts a text by 'x', which llama.cpp has no name for");
+            "own: the tokenizer splits a text by 'x', for which no name in llama.cpp is known");
   f.succeeds(train + "@odd --tokenizer @own");
   CHECK(contains(f.succeeds("export @odd @odd.gguf").err, "isonorm export: without the tokenizer: the tokenizer cuts"));
   CHECK(gguf_of(f / "odd.gguf").keys.at("tokenizer.ggml.model") == "no_vocab");

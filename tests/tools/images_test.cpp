@@ -1,6 +1,7 @@
 // Trainings on images, of a folder as small as such a folder can be.
 #include "io/safetensors.h"
-#include "tests/tools/small_images.h"
+#include "tests/support/small_images.h"
+#include "tests/tools/small_run.h"
 
 using namespace isonorm;
 

@@ -2,7 +2,8 @@
 #include <numbers>
 
 #include "io/checkpoint.h"
-#include "tests/tools/small_images.h"
+#include "tests/support/small_images.h"
+#include "tests/tools/small_run.h"
 
 using namespace isonorm;
 

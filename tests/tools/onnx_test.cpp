@@ -79,70 +79,6 @@ TEST_CASE("onnx: published models and their converted forms") {
   }
 }
 
-TEST_CASE("onnx: every option of a Transformer that its inference sees") {
-  using nn::Activation, nn::Positions, streams::Form;
-  const Folder f;
-  const auto model = [&](const training::ModelRow& row, const nn::TransformerOptions& t,
-                         std::initializer_list<training::NamedValue> own, streams::StreamOptions stream = {}) {
-    nn::TransformerOptions small = t;
-    small.width = 12, small.depth = 2;
-    training::ModelOptions options(row, small, own);
-    options.stream() = stream;
-    make(f, "model", options);
-    check_exports(f, "model");
-  };
-  const auto gpt = [&](const nn::TransformerOptions& t, streams::StreamOptions stream = {}) {
-    model(training::kGpt, t, {{"vocab", 9}, {"context", 7}, {"position_offset", 2}}, stream);
-  };
-  gpt({.heads = 2,
-       .activation = Activation::silu,
-       .positions = Positions::rotary,
-       .rotary_base = 50,
-       .rotary_share = 2. / 3,
-       .qk_norm = NormKind::layer,
-       .affine = true});
-  for (const int64_t heads : {1, 2, 4, 12})  // and 6 below: no power of two
-    gpt({.heads = heads, .positions = Positions::alibi});
-  gpt({.heads = 6,
-       .kv_heads = 2,
-       .activation = Activation::quick_gelu,
-       .positions = Positions::alibi,
-       .qk_norm = NormKind::rms,
-       .parallel = true,
-       .affine = true,
-       .norm_bias = false});
-  gpt({.heads = 3,
-       .activation = Activation::relu,
-       .positions = Positions::none,
-       .parallel = true,
-       .shared_norm = true,
-       .bias = false,
-       .qkv_bias = true});
-  gpt({.heads = 4,
-       .head_width = 5,
-       .mlp_width = 7,
-       .activation = Activation::gelu,
-       .affine = true,
-       .eps = 0.25,
-       .final_norm = false,
-       .branch = {.layer_scale = 0.5}});
-  gpt({.heads = 2, .norm = NormKind::none}, {.form = Form::none});
-  gpt({.heads = 2, .affine = true, .norm = NormKind::rms}, {.form = Form::uncentred_rms_norm});
-  for (const streams::Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric})
-    for (const streams::Stored storage : {streams::Stored::raw, streams::Stored::mapped})
-      gpt({.heads = 2, .activation = Activation::gelu_tanh, .eps = 0.25}, {.form = form, .storage = storage});
-  const auto vit = [&](const nn::TransformerOptions& t, std::initializer_list<training::NamedValue> own) {
-    nn::TransformerOptions small = t;
-    small.heads = 2;
-    model(training::kVit, small, own);
-  };
-  vit({.affine = true, .branch = {.layer_scale = 0.5}},
-      {{"image", 6}, {"channels", 3}, {"patch", 3}, {"classes", 5}, {"cls_position", true}});
-  vit({.activation = Activation::swiglu}, {{"image", 6}, {"channels", 1}, {"patch", 2}, {"classes", 5}});
-  vit({.positions = Positions::rotary_halves, .causal = true},
-      {{"image", 6}, {"channels", 2}, {"patch", 3}, {"classes", 5}, {"mean_pool", true}});
-}
-
 TEST_CASE("onnx: weights that a file of protobuf cannot have lie beside it") {
   const Folder f;
   f.succeeds("import tests/fixtures/families/gpt2 @model");
@@ -196,7 +132,7 @@ TEST_CASE("onnx: what has no graph, or is meant for a folder, is refused in a li
   small("translator", training::kTranslator, {});
   small("post", training::kGpt, {.connection = nn::kPostLn});
   f.refuses("export @translator @o.onnx", 3, "no graph is known of a model of kind translator, expected gpt or vit");
-  f.refuses("export @post @o.onnx", 3, "no graph is known of connections post_ln, expected pre_ln");
+  f.refuses("export @post @o.onnx", 3, "no graph is known of a model with connection post_ln, expected pre_ln");
   f.refuses("export @model @o.onnx --dtype bf16", 2, "--dtype bf16: an ONNX file has f32 or f64");
   f.refuses("export @model @o.onnx --opset 18", 2, "--opset: 18 not in {17,23}");
   f.refuses("export @model @o.onnx --family gpt2", 2, "--family is not for an ONNX file");

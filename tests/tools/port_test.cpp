@@ -134,7 +134,7 @@ TEST_CASE("port: what has no counterpart is refused in a line that names it") {
   };
   const Case cases[] = {
       {"gpt2", "model_type", "bert",
-       "those that become our models are gpt2, llama, mistral, qwen2, qwen3, olmo, stablelm, gpt_bigcode, phi, falcon, "
+       "types that can be imported are gpt2, llama, mistral, qwen2, qwen3, olmo, stablelm, gpt_bigcode, phi, falcon, "
        "mpt, opt, gpt_neox, vit"},
       {"gpt2", "model_type", 3, "expected a word"},
       {"gpt2", "architectures", {"GPT2Model"}, "the architecture is 'GPT2Model'"},
@@ -162,8 +162,8 @@ TEST_CASE("port: what has no counterpart is refused in a line that names it") {
       {"llama", "num_key_value_heads", 1, "expected [6, 12]"},
       {"llama", "head_dim", 3, "head_width 3"},
       {"qwen2", "layer_types", {"full_attention", "sliding_attention"}, "\"layer_types\" has '\"sliding_attention\"'"},
-      {"qwen2", "rope_parameters", {{"full_attention", {{"rope_theta", 1e4}}}}, "of some blocks alone"},
-      {"qwen2", "per_layer_config", {{"0", {{"rms_norm_eps", 1}}}}, "\"per_layer_config\" is there"},
+      {"qwen2", "rope_parameters", {{"full_attention", {{"rope_theta", 1e4}}}}, "for some blocks only"},
+      {"qwen2", "per_layer_config", {{"0", {{"rms_norm_eps", 1}}}}, "\"per_layer_config\" is set"},
       {"gpt2", "transformers_weights", "other.safetensors", "\"transformers_weights\" is '\"other.safetensors\"'"},
       {"qwen2", "is_causal", false, "\"is_causal\" is 'false'"},
       {"mpt", "num_hidden_layers", 1, "\"num_hidden_layers\" is '1' and \"n_layers\" is"},

@@ -45,5 +45,5 @@ TEST_CASE("train --precision: f16, another dtype and a bf16 stream alone are ref
   for (const std::string word : {"f16", "int8"})
     f.refuses(train + "--precision " + word, 2, "\"" + word + "\" is not one of full|bf16");
   f.refuses(train + "--precision bf16 --dtype f64", 2, "--precision bf16 does not go with --dtype f64");
-  f.refuses(train + "--stream-precision bf16", 2, "only with bf16 products the stream is bf16");
+  f.refuses(train + "--stream-precision bf16", 2, "a bf16 residual stream needs bf16 products");
 }

@@ -203,7 +203,7 @@ TEST_CASE("train: where the checkpoint is gone and the one before is there, noth
   const std::string before = read(f / "c.previous");
   f.refuses(train, 3,
             "isonorm train: " + f / "c" + ": it is gone, but " + f / "c.previous" +
-                " is there; rename that to go on from it, or remove it to begin anew\n");
+                " is there; rename it to continue from it, or remove it to start over\n");
   CHECK(read(f / "c.previous") == before);
   CHECK_FALSE(std::filesystem::exists(f / "c"));
 }

@@ -11,14 +11,14 @@
 #include "autograd/ops/reduce.h"
 #include "core/error.h"
 #include "nn/linear.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "optim/schedule.h"
 #include "optim/sgd.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 #include "training/records/held_out.h"
-#include "training/steps/lr_range.h"
 #include "training/run/saved_training.h"
+#include "training/steps/lr_range.h"
 
 using namespace isonorm;
 using namespace isonorm::training;

@@ -5,7 +5,8 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/loss.h"
 #include "core/random.h"
-#include "optim/lion.h"
+#include "nn/residual/all.h"
+#include "optim/sign.h"
 #include "streams/stream.h"
 #include "tests/support/catch.h"
 #include "tests/support/read_text.h"
@@ -130,6 +131,28 @@ TEST_CASE("options of every model are set by name, read back from a file, and re
   }
   CHECK(models_with("context") == "gpt, translator");
   CHECK(models_with(Input::images) == "vit");
+}
+
+TEST_CASE("an option that is not marked for a backend is refused by it, unless it has its default value") {
+  ModelOptions m(kGpt, {.width = 8, .depth = 1, .heads = 2, .kv_heads = 1}, {{"context", 6}});
+  CHECK(m.first_without(kInOnnx).empty());
+  CHECK(m.first_without(kInRounding) == "kv_heads 1, expected 0");
+  m.set({"kv_heads", 0});
+  CHECK(m.first_without(kInRounding).empty());
+  m.set({"dropout", 0.5});
+  CHECK(m.first_without(kInOnnx).empty());
+  CHECK(m.first_without(kInRounding) == "dropout 0.5, expected 0");
+  const ModelOptions post(kVit, {.connection = nn::kPostLn});
+  CHECK(post.first_without(kInOnnx) == "connection post_ln, expected pre_ln");
+  const ModelOptions warm(kTempered, {}, {{"temperature", 2.0}});
+  CHECK(warm.first_without(kInOnnx | kInRounding | kTrainingOnly) == "temperature 2, expected 4");
+
+  std::string only_in_training;
+  for (const Option& option : ModelOptions(kGpt).options())
+    if (is_training_only(text(kOptionPrefix, option.name))) only_in_training += option.name + " ";
+  CHECK(only_in_training == "scaled_gains dropout stochastic_depth precision stream_precision initialisation ");
+  CHECK_FALSE(is_training_only("model.kind"));
+  CHECK_FALSE(is_training_only("dropout"));
 }
 
 TEST_CASE("docs/model_files.md names every option that a file has") {

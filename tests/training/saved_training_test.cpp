@@ -16,7 +16,6 @@
 #include "nn/container.h"
 #include "nn/linear.h"
 #include "optim/adam.h"
-#include "optim/adamw.h"
 #include "optim/plateau.h"
 #include "optim/sgd.h"
 #include "tests/support/catch.h"

@@ -11,7 +11,7 @@
 #include "nn/container.h"
 #include "nn/gpt.h"
 #include "nn/linear.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "optim/ema.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"

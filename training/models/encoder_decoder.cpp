@@ -7,12 +7,10 @@
 namespace isonorm::training {
 namespace {
 
-struct Translator {
-  using Module = nn::EncoderDecoder;
-
-  static void fields(nn::EncoderDecoderOptions& m, Fields& f) {
+struct Translator final : ConfigOf<Translator, nn::EncoderDecoder> {
+  void fields(Fields& f) override {
     f.group = "Model";
-    auto& [vocab, context, pad, decoder_depth, shared, tied, transformer] = m;
+    auto& [vocab, context, pad, decoder_depth, shared, tied, transformer] = options;
     f("vocab", vocab, "", from(1));
     f("context", context, "context length in tokens", from(1));
     f("pad", pad);
@@ -20,14 +18,14 @@ struct Translator {
     f("shared", shared, "source and target share the embedding table");
     f("tied", tied, "weight tying: the head uses the embedding table");
   }
-  static int64_t stream_rows(const nn::EncoderDecoderOptions& m) {
-    const int64_t positions = m.transformer.positions == nn::Positions::learned ? m.context : 0;
-    return checked_add(m.vocab, positions, "model file: size");
+  int64_t stream_rows() const override {
+    const int64_t positions = options.transformer.positions == nn::Positions::learned ? options.context : 0;
+    return checked_add(options.vocab, positions, "model file: size");
   }
-  static int64_t more_blocks(const nn::EncoderDecoderOptions& m) { return m.decoder_depth; }
-  // Into one of the two streams each.
-  static bool enters(std::string_view name, const nn::EncoderDecoderOptions& m) {
-    const bool learned = m.transformer.positions == nn::Positions::learned;
+  int64_t more_blocks() const override { return options.decoder_depth; }
+  // One parameter for each of the two streams.
+  bool enters(std::string_view name) const override {
+    const bool learned = options.transformer.positions == nn::Positions::learned;
     return name == (learned ? "source_position.weight" : "source.weight") ||
            name == (learned ? "target_position.weight" : "target.weight");
   }

@@ -32,12 +32,20 @@ constexpr Limits from(double least) { return {.least = least}; }
 constexpr Limits above(double least) { return {.least = least, .above = true}; }
 inline constexpr Limits kProbability = {.most = 1, .below = true}, kShare = {.most = 1};
 
+// Marks of an option of a model.
+//   kTrainingOnly  it acts in training alone, or chooses dtypes: models that differ in it are the same function
+//   kInOnnx        exchange/onnx computes every value of it
+//   kInRounding    lab/probes/rounding_model.h computes every value of it, or refuses those that it does not
+// Without its mark, ONNX files and the rounding model take only the default value.
+inline constexpr unsigned kTrainingOnly = 1, kInOnnx = 2, kInRounding = 4, kInBoth = kInOnnx | kInRounding;
+
 struct Option {
   std::string name;                                  // in files and manifests: "mlp_width"
   std::string help;                                  // empty: not an option of the command line
   std::string values;                                // as shown in help, "INT" or "gelu|relu"; empty: a flag
   std::string expected;                              // "a whole number from 2 to 100", "one of gelu|relu"
   std::string group = {};                            // the heading in help
+  unsigned marks = 0;                                // kTrainingOnly, ...
   std::function<std::string()> text = {};            // the present value
   std::function<bool(const std::string&)> set = {};  // false, and sets nothing, if the word is not as expected
 
@@ -134,13 +142,15 @@ template <class T> struct Word<std::optional<T>> : Word<T> {
 class Fields {
  public:
   template <class T>
-  void operator()(const char* name, T& value, std::string_view help = {}, std::type_identity_t<Limits> limits = {}) {
+  void operator()(const char* name, T& value, std::string_view help = {}, std::type_identity_t<Limits> limits = {},
+                  unsigned marks = 0) {
     if (!only.empty() && only != name) return;
     options.push_back({.name = name,
                        .help = std::string(help),
                        .values = Word<T>::values(),
                        .expected = Word<T>::expected(limits),
                        .group = group,
+                       .marks = marks,
                        .text = [&value] { return Word<T>::written(value); },
                        .set =
                            [&value, limits](const std::string& word) {

@@ -14,14 +14,14 @@ using Values = std::function<std::vector<double>(const TrainingCourse&)>;
 constexpr const char* kColours[] = {"other", "rms", "crms", "isometric", "negative", "plain"};
 
 int last_step(const TrainingCourse& c) { return c.steps.empty() ? 0 : c.steps.back().step; }
-// So many steps are one point of a smooth line.
+// Number of steps per point of a smoothed line.
 size_t window_of(const TrainingCourse& c) { return std::max<size_t>(1, static_cast<size_t>(last_step(c)) / 100); }
 
 std::vector<double> losses_of(const TrainingCourse& c) {
   return per_step(c, [](const TrainingStep& s) { return s.loss; });
 }
 
-// Steps by their time, over a window up to each; a part that was gone on with counts its own time.
+// Steps per second over a sliding window. Each part of a resumed training has its own clock.
 std::vector<double> speed_of(const TrainingCourse& c) {
   std::vector<double> speed(static_cast<size_t>(last_step(c)), kNothing);
   const size_t window = std::max<size_t>(4, window_of(c));
@@ -35,7 +35,7 @@ std::vector<double> speed_of(const TrainingCourse& c) {
   return speed;
 }
 
-// The same curve of every training in one panel; none where no training has one.
+// Adds a panel with one curve per training; nothing if no training has the curve.
 void add(std::vector<reports::Panel>& panels, const Trainings& trainings, const std::string& heading, int width,
          const Values& values) {
   reports::Chart chart{.title = heading, .width = width, .height = width > 400 ? 360 : 260};
@@ -76,7 +76,7 @@ reports::TextTable ends(const Trainings& trainings) {
   return table;
 }
 
-// Options of which two trainings have other values; a column each. A CSV log has no options.
+// The options in which trainings differ, one column per training. A CSV log has no options.
 reports::TextTable differences(Trainings trainings) {
   std::erase_if(trainings, [](const NamedTraining& t) { return t.logged.options.empty(); });
   reports::TextTable table{.heading = "Options in which they differ", .columns = {"log"}};

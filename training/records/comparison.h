@@ -1,4 +1,4 @@
-// Several trainings beside each other, as their logs have them.
+// Comparison of several trainings by their logs.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 namespace isonorm::training {
 
 struct NamedTraining {
-  std::string name;  // of the log's file
+  std::string name;  // name of the log file
   LoggedTraining logged;
 };
 
-// Where each ended, the options in which they differ, and their curves over each other: loss, test loss and accuracy, rate,
-// gradient norm, steps per second.
+// A document with the end of each training, the options in which they differ, and their curves in common panels: loss,
+// test loss and accuracy, learning rate, gradient norm, steps per second.
 reports::Document comparison_of(const std::vector<NamedTraining>& trainings);
 
 }  // namespace isonorm::training

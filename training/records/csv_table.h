@@ -1,4 +1,4 @@
-// A table of numbers as a CSV file: a first column "step", then the user's columns.
+// CsvTable: a table of numbers as a CSV file, with a first column "step" followed by the user's columns.
 //
 //   training::CsvTable table("run.csv", {"loss", "weight_norm"}, saved.done());
 //   table.row(step, {loss, norm});
@@ -14,29 +14,30 @@
 
 namespace isonorm::training {
 
-// Each row is on the disk's side of the program when row() returns. Throws Error (io) if the file cannot be written.
+// Each row is passed to the system before row() returns. Throws Error (io) if the file cannot be written.
 class CsvTable {
  public:
   using Cells = std::vector<std::string>;
 
   // A file belongs to one training, which has taken `done` steps: rows of later steps are removed. Calls read(cells),
-  // if it is given, for each row that stays; false means that it is no row. Throws as header(); if the file has other
-  // columns or is no table; if another process is writing it; if done = 0 and the file has rows.
+  // if given, for each remaining row; it returns false if the cells are not a valid row. Throws as header(); if the
+  // file has other columns or is not a table; if another process is writing it; if done = 0 and the file has rows.
   CsvTable(const std::string& path, const Cells& columns, int64_t done = 0,
            const std::function<bool(const Cells& cells)>& read = {});
 
-  // The first line of such a file: "step,loss,weight_norm". Throws if a column's name is empty or has a comma, a quotation mark or
-  // a line break.
+  // The first line of the file: "step,loss,weight_norm". Throws if a column's name is empty or has a comma, a quotation
+  // mark or a line break.
   static std::string header(const Cells& columns);
-  // Reads the header and the rows of such a file up to its end, or until take(step, cells) returns false; cells[0] is the step.
-  // Returns the bytes of the header and of the rows taken. A last line without a line break is no row. Throws if a row has no step
-  // or another number of cells.
+  // Reads the header and the rows up to the end, or until take(step, cells) returns false; cells[0] is the step.
+  // Returns the number of bytes of the header and the rows taken. Ignores a last line without a line break. Throws if a
+  // row has no step or another number of cells.
   static int64_t read(std::istream& file, const Cells& columns,
                       const std::function<bool(int64_t step, const Cells& cells)>& take);
 
-  // A number for each column, written with the fewest digits that give the same double. Throws if there are more or fewer.
+  // Appends a row: a number for each column, written with the fewest digits that give the same double. Throws if the
+  // number of values is wrong.
   void row(int64_t step, const std::vector<double>& values);
-  // The same with cells as text: an empty one is a number that is not known.
+  // The same with text; an empty cell means that the number is unknown.
   void text_row(int64_t step, const Cells& cells);
 
  private:

@@ -14,9 +14,9 @@
 namespace isonorm::training {
 namespace {
 
-constexpr int64_t kTestImages = 250, kTestTokens = 4000;  // of one forward: enough to keep the cores busy
+constexpr int64_t kTestImages = 250, kTestTokens = 4000;  // per forward pass: enough to keep the cores busy
 
-// The counts of all ranks, and whether none was stopped.
+// Sums the counts over all ranks. Returns false if a rank was stopped.
 bool sum_of_ranks(distributed::Group& group, TestPass& pass, bool go_on) {
   std::vector<double> own = {go_on ? 0. : 1., static_cast<double>(pass.predictions)};
   for (const TestScore& s : pass.scores)
@@ -30,7 +30,7 @@ bool sum_of_ranks(distributed::Group& group, TestPass& pass, bool go_on) {
   return sum[0] == 0;
 }
 
-// Counts the targets that are not below 0, and their right predictions. Returns all predictions.
+// Counts the targets that are not below 0, and the correct predictions for them. Returns all predictions.
 std::vector<int64_t> count_right(const Tensor& logits, const std::vector<int64_t>& targets, Evaluation& e) {
   const std::vector<int64_t> predicted = argmax(logits, -1).to_vector<int64_t>();
   for (size_t i = 0; i < targets.size(); ++i)

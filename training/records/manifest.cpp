@@ -39,7 +39,7 @@ std::string cpu_name() {
   return cpu_model() + (id.empty() ? "" : " (" + id + ")");
 }
 
-// A number or a boolean where the option's text is one that a program reads without loss.
+// The value as a JSON number or boolean if this loses nothing, else as text.
 reports::Value option_value(const std::string& name, const std::string& value) {
   if (names_a_file(name)) return value;
   if (value == "true" || value == "false") return value == "true";

@@ -1,5 +1,5 @@
-// Manifest: what a result depends on beside its own options, so that a reader can repeat it or see why a repetition
-// differs.
+// Manifest: everything besides its own options on which a result depends, so that a reader can repeat it or see why a
+// repetition differs.
 #pragma once
 
 #include <cstdint>
@@ -32,22 +32,21 @@ struct Manifest {
   std::string cpu;  // "AMD EPYC (AuthenticAMD family 26 model 2)"
   uint64_t seed = 0;
   std::string dtype;
-  OptionList options;       // every option
-  std::string command;      // of the program, that repeats it, quoted for a POSIX shell; empty: there is none
-  std::string init_sha256;  // of the file whose weights a training began with; empty: of none
-  std::string earlier;      // options that steps before had otherwise: "to step 300 with --steps 300"; empty: none
-  std::vector<std::string> classes;  // names of the classes of images; empty: unknown, or other data
-  std::string data_sha256;           // over the data files, in the order in which they are read; hexadecimal
+  OptionList options;                // every option
+  std::string command;               // repeats the run, quoted for a POSIX shell; empty: none does
+  std::string init_sha256;           // of the file with the initial weights; empty: none
+  std::string earlier;               // other options of earlier steps: "to step 300 with --steps 300"
+  std::vector<std::string> classes;  // class names of images; empty: unknown, or other data
+  std::string data_sha256;           // of the data files in order; hexadecimal
 };
 
-// Every option of the command line with its value, those that follow from others filled in.
+// Every option of the command line with its value, including values that follow from other options.
 OptionList option_list(const TrainingOptions& options);
 
 // The manifest of a training on this machine, except data_sha256 (see io/sha256.h) and the command.
 Manifest manifest_of(const TrainingOptions& options);
 
-// Options that version 0.1.0 did not have at first, with the value that its trainings had. Checkpoints and logs without an
-// entry for such an option mean this value.
+// Options that version 0.1.0 did not have at first, with the value that checkpoints and logs without the entry mean.
 inline constexpr std::pair<const char*, const char*> kNewOptions[] = {
     {"ema_warmup", "false"}, {"test_share", "0.1"}, {"row_length", "0"}};
 
@@ -56,16 +55,16 @@ constexpr bool names_a_file(std::string_view option) {
   return option == "data" || option == "test_data" || option == "tokenizer" || option == "init";
 }
 
-// {"--width", "16"}, {"--no-bias", ""}: of a command, the options of the command line that are not the defaults, which are those of
-// the same structs in the same order.
+// The command-line options whose values differ from the defaults: {"--width", "16"}, {"--no-bias", ""}. `defaults` are
+// the options of the same structs in the same order.
 OptionList given(const std::vector<Option>& options, const std::vector<Option>& defaults);
-// The same as words of a command, " --width 16 --no-bias".
+// The same as text: " --width 16 --no-bias".
 std::string said(const OptionList& given);
 inline std::string said(const std::vector<Option>& options, const std::vector<Option>& defaults) {
   return said(given(options, defaults));
 }
 
-// What a document says of it.
+// The environment section of a document.
 reports::Environment environment_of(const Manifest& manifest, double seconds);
 
 }  // namespace isonorm::training

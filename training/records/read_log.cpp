@@ -10,7 +10,7 @@ namespace isonorm::training {
 
 namespace {
 
-constexpr size_t kLongestLogLine = size_t{1} << 24;  // bytes; a line of ours has some thousands
+constexpr size_t kLongestLogLine = size_t{1} << 24;  // bytes; our lines have a few thousand
 
 }  // namespace
 
@@ -32,13 +32,13 @@ void read_log(const std::string& path, const std::function<void(std::istream&)>&
   if (io::descriptor_of(path) >= 0 || !std::filesystem::is_regular_file(path)) return;
   const Scope scope(path);
   std::ifstream log(path, std::ios::binary);
-  log.exceptions(std::ios::badbit);  // else a lack of memory while it reads is no error but the end of the file
+  log.exceptions(std::ios::badbit);  // else a lack of memory during a read would look like the end of the file
   try {
     read(log);
   } catch (const std::ios_base::failure&) {
     check_io(false, "cannot be read");
   }
-  check_io(log.eof(), "cannot be read");  // the end was not where reading stopped
+  check_io(log.eof(), "cannot be read");  // reading stopped before the end
 }
 
 }  // namespace isonorm::training

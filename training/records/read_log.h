@@ -1,4 +1,4 @@
-// Reads a log that a training continues.
+// Reads the log of a training that is resumed.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace isonorm::training {
 
-// Calls `read` with the content of the file. Does nothing if it is no regular file, since the open of a pipe would wait, or a
-// file that this process has open (/dev/stdout). Throws Error (io) if reading stops before the end.
+// Calls `read` with the content of the file. Does nothing if the file is not regular (opening a pipe would block), or
+// if this process has it open (/dev/stdout). Throws Error (io) if reading stops before the end.
 void read_log(const std::string& path, const std::function<void(std::istream&)>& read);
 
 // As std::getline(), but throws if a line is longer than 16 MiB.

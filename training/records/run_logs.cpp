@@ -11,13 +11,14 @@ namespace {
 const CsvTable::Cells kColumns = {"lr",        "loss",          "gradient_norm", "seconds",
                                   "test_loss", "test_accuracy", "test_right",    "test_predictions"};
 
-constexpr int kMostSteps = 10'000'000;  // of a log that is shown: a curve has a number for each step
+constexpr int kMostSteps = 10'000'000;  // limit for a log that is plotted: a curve has a number for each step
 
 template <class Entry> int last_step(const std::vector<Entry>& entries) {
   return entries.empty() ? 0 : entries.back().step;
 }
 
-// Adds a row of a CSV log to the course. Returns false if it is no row of one, or not after the rows before it.
+// Adds a row of a CSV log to the course. Returns false if the row is invalid or its step is not larger than the
+// previous one.
 bool take_row(const CsvTable::Cells& cells, TrainingCourse& course) {
   TrainingStep s;
   if (!read_number(cells[0], s.step)) return false;
@@ -34,7 +35,7 @@ bool take_row(const CsvTable::Cells& cells, TrainingCourse& course) {
   return whole;
 }
 
-// Whether a log begins with the header of CsvLog; reads its first bytes.
+// True if a log begins with CsvLog's header; reads its first bytes.
 bool is_csv(std::istream& log) {
   std::string begin(CsvTable::header(kColumns).size(), '\0');
   log.read(begin.data(), std::ssize(begin));

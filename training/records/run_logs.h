@@ -1,4 +1,4 @@
-// Logs of a training, ready for a loop: lines of JSON, CSV, event files of TensorBoard.
+// Logs of a training for a Loop: JSON lines, CSV, TensorBoard event files.
 //
 //   training::CsvLog log("run.csv");
 //   loop.every(1, std::ref(log));
@@ -14,7 +14,7 @@
 
 namespace isonorm::training {
 
-// All throw Error (io) where it cannot be written.
+// All functions throw Error (io) if the file cannot be written.
 class RunLog {
  public:
   virtual ~RunLog() = default;
@@ -22,7 +22,7 @@ class RunLog {
   virtual void step(const TrainingStep& step) = 0;
   virtual void evaluation(const Evaluation& evaluation) = 0;
   virtual void end(const TrainingResult&) {}
-  // What it says of the steps up to the one that the training goes on behind; evaluations of these it does not take twice.
+  // The entries of the log before the first step of this run. Evaluations of these steps are not logged again.
   const TrainingCourse& earlier() const { return earlier_; }
 
   bool operator()(const TrainingStep& s) { return step(s), true; }
@@ -34,8 +34,9 @@ class RunLog {
   TrainingCourse earlier_;
 };
 
-// {"manifest": {...}}, then an object a step and test pass (training_log.h). What other trainings logged in the file stays; what
-// this one logged behind step `done` goes. Throws where the file is no log or another process is writing it.
+// Writes {"manifest": {...}}, then an object for each step and test pass (training_log.h). Logs of other trainings in
+// the same file stay; entries of this training after step `done` are removed. Throws if the file is not a log, or
+// another process is writing it.
 class JsonLog : public RunLog {
  public:
   JsonLog(const std::string& path, const Manifest& manifest, Input input, int done = 0);
@@ -48,8 +49,9 @@ class JsonLog : public RunLog {
   io::LineLog file_;
 };
 
-// A row a step and test pass, the cells of the other empty. The file is of one training: its rows behind step `done` go. Throws where
-// it is not such a file, another process is writing it, or a training that begins (done = 0) finds rows there.
+// Writes a row for each step and each test pass, with the other's cells empty. The file belongs to one training: its
+// rows after step `done` are removed. Throws if it is not such a file, another process is writing it, or done = 0 and
+// it has rows.
 class CsvLog : public RunLog {
  public:
   explicit CsvLog(const std::string& path, int done = 0);
@@ -60,12 +62,12 @@ class CsvLog : public RunLog {
   CsvTable table_;
 };
 
-// The last training of a JSON log, or the training of a CSV log, which has neither options nor a command. Throws as last_logged(),
-// if a row of a CSV log is none, and if there is a step beyond ten million.
+// Reads the last training of a JSON log, or the training of a CSV log, which has neither options nor a command. Throws
+// as last_logged(), if a row of a CSV log is invalid, and if a step is beyond ten million.
 LoggedTraining read_logged(std::istream& log);
 
-// "train/loss", "train/lr", "train/gradient_norm", "test/loss" and "test/accuracy". TensorBoard drops entries of
-// earlier files in the folder after step `done`. file() also takes the user's numbers, histograms and pictures:
+// Writes "train/loss", "train/lr", "train/gradient_norm", "test/loss" and "test/accuracy". TensorBoard drops entries of
+// earlier files in the folder after step `done`. file() also accepts numbers, histograms and pictures of the user:
 //   log.file().histogram("fc1/weight", s.step, net.fc1.weight);
 class EventLog : public RunLog {
  public:

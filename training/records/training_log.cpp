@@ -13,15 +13,15 @@
 namespace isonorm::training {
 namespace {
 
-// A number where the option's text is one, else the text.
-json option_value(const std::string& name, const std::string& value) {
+// The option's value as a JSON number if it is one, else as text.
+json logged_value(const std::string& name, const std::string& value) {
   const json read = parsed(value);
   return !names_a_file(name) && (read.is_number() || read.is_boolean()) ? read : json(value);
 }
 
 json manifest_json(const Manifest& m) {
   json options = json::object();
-  for (const auto& [name, value] : m.options) options[name] = option_value(name, value);
+  for (const auto& [name, value] : m.options) options[name] = logged_value(name, value);
   json object = {{"version", m.version},
                  {"compiler", m.compiler},
                  {"flags", m.flags},
@@ -52,17 +52,17 @@ json values_of(const Evaluation& e, Input input) {
           {"predictions", e.predictions}};
 }
 
-// The entries of a manifest that all parts of one training share, sorted by name: without file names and without what may
-// change on resume. Null if `manifest` is no object.
+// The entries of a manifest that all parts of one training share, sorted by name: without file names, and without
+// options that may change on resume. Null if `manifest` is not an object.
 nlohmann::json identity(const json& manifest) {
   if (!manifest.is_object()) return {};
   nlohmann::json of = nlohmann::json::object();
   for (const char* name : {"options", "data_sha256", "init_sha256", "earlier"})
     if (manifest.contains(name)) of[name] = manifest[name];
   if (!of.contains("options") || !of["options"].is_object()) return of;
-  const auto leave_out = [&](const std::string& name, const char* value) {  // an older log does not have it
+  const auto leave_out = [&](const std::string& name, const char* value) {  // older logs lack the entry
     const auto at = of["options"].find(name);
-    if (at != of["options"].end() && *at == nlohmann::json(option_value(name, value))) of["options"].erase(at);
+    if (at != of["options"].end() && *at == nlohmann::json(logged_value(name, value))) of["options"].erase(at);
   };
   for (const auto& [name, value] : kNewOptions) leave_out(name, value);
   for (const auto& [name, value] : kNewModelOptions) leave_out(std::string(name), value);
@@ -72,8 +72,8 @@ nlohmann::json identity(const json& manifest) {
   return of;
 }
 
-// Of a part of a log, its manifest with the options that the training has now in place of those that `earlier`
-// ("to step 30 with --lr 0.1 --steps 30") says it had.
+// The manifest of a part of a log, in which the options that the training changed since then, according to `earlier`
+// ("to step 30 with --lr 0.1 --steps 30"), have their present values.
 json as_now(json part, const json& now, const std::string& earlier) {
   if (!part.is_object() || !part.contains("options") || !part["options"].is_object()) return part;
   json& options = part["options"];
@@ -87,7 +87,7 @@ json as_now(json part, const json& now, const std::string& earlier) {
   return part;
 }
 
-// Whether a manifest is that of the steps before the training was extended.
+// True if the manifest belongs to the steps before the training was extended.
 bool before(const json& part, json now, const std::string& earlier) {
   json then = as_now(part, now, earlier);
   if (earlier.empty() || then == part) return false;
@@ -95,13 +95,13 @@ bool before(const json& part, json now, const std::string& earlier) {
   return identity(then) == identity(now);
 }
 
-// -1 where it is none.
+// The step of an entry; -1: it has none.
 int step_number(const json& j) {
   const int64_t n = whole_number(j).value_or(-1);
   return n >= 0 && n < INT_MAX ? static_cast<int>(n) : -1;
 }
 
-// Of a training with this manifest.
+// Reads the course of the training with this manifest.
 TrainingCourse course_of(std::istream& log, const json& wanted, const std::string& earlier, int until) {
   std::map<int, TrainingStep> steps;
   std::map<int, Evaluation> evaluations;
@@ -124,7 +124,7 @@ TrainingCourse course_of(std::istream& log, const json& wanted, const std::strin
         if (!j.at("gradient_norm").is_null()) s.gradient_norm = j["gradient_norm"].get<double>();
         if (s.step >= 1 && s.step <= until) steps[s.step] = s;
       }
-    } catch (const json::exception&) {  // a line of something else
+    } catch (const json::exception&) {  // not a line of a log
     }
   }
   TrainingCourse course;
@@ -161,7 +161,7 @@ std::string log_evaluation(const Evaluation& e, Input input) {
 int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until) {
   const nlohmann::json wanted = identity(manifest_json(manifest));
   int64_t at = 0, kept = 0;
-  bool over = false, others = true;  // behind the first line that is not kept; in a part of another training
+  bool over = false, others = true;  // over: after the first removed line; others: in another training's part
   for (std::string line; next_line(log, line);) {
     const bool whole = !log.eof();
     at += static_cast<int64_t>(line.size()) + whole;
@@ -174,7 +174,7 @@ int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until) {
       const json& object = j.contains("evaluation") ? j["evaluation"] : j;
       if (object.is_object() && object.contains("step")) step = std::max(0, step_number(object["step"]));
     }
-    // Of a line that was cut off nothing is left; another's last line may lack its end of line alone.
+    // An incomplete line is removed, unless it is another training's last line that lacks only its line end.
     over = over || (!whole && !(others && j.is_object())) || (!others && step > until);
     if (!over) kept = at;
   }

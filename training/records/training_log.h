@@ -1,4 +1,4 @@
-// The log of a training: JSON, a line per step, which is read back where a training goes on.
+// The log of a training as lines of JSON, which is read back when a training is resumed.
 #pragma once
 
 #include <iosfwd>
@@ -12,31 +12,30 @@
 namespace isonorm::training {
 
 inline constexpr std::string_view kLogBegin = "{\"manifest\":";
-// First line of a log, {"manifest": {...}}.
+// The first line of a log: {"manifest": {...}}.
 std::string log_manifest(const Manifest& manifest);
-// The lines of a training: a step, a test pass {"evaluation": {...}}, and the last one.
+// The lines of a training: a step, a test pass {"evaluation": {...}}, and (below) the last line.
 std::string log_step(const TrainingStep& step);
 std::string log_evaluation(const Evaluation& evaluation, Input input);
-// A JSON object: loss, perplexity (null for images), accuracy, right, predictions; and, if the test is on a text, the tokens and the
+// A JSON object: loss, perplexity (null for images), accuracy, right, predictions; for a text also its tokens and the
 // bytes of its file.
 std::string evaluation_json(const Evaluation& evaluation, Input input, int64_t tokens = 0, int64_t bytes = 0);
 std::string log_end(const TrainingResult& training);
 
-// What a log has of the training of this manifest up to step `until`, of steps before it was extended, too: of each step
-// and test pass the last line that was written. What belongs to other trainings, and a line that was cut off, is passed
-// over.
+// Reads the course of the training with this manifest from a log, up to step `until`, including steps before it was
+// extended. If a step or test pass was logged several times, the last line counts. Ignores other trainings and an
+// incomplete line.
 TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until);
-// The last training of a log: its options and command as its manifest has them, and its course. Throws if no line is a manifest,
-// and if the stream cannot be read twice, as a pipe.
+// Reads the last training of a log: options and command from its manifest, and its course. Throws if no line is a
+// manifest, or if the stream cannot be read twice, like a pipe.
 struct LoggedTraining {
   std::vector<std::pair<std::string, std::string>> options;
   std::string command;
   TrainingCourse course;
 };
 LoggedTraining last_logged(std::istream& log);
-// Bytes of a log that a training which goes on after step `until` (0: which begins) keeps: all before the first later
-// step of its own, which was logged after the checkpoint, and what other trainings logged before that. Half a line
-// never.
+// Number of bytes of a log to keep when a training resumes after step `until` (0: it starts): everything before its
+// first later step, which was logged after the checkpoint, including other trainings' lines. Never ends within a line.
 int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until);
 
 }  // namespace isonorm::training

@@ -1,4 +1,4 @@
-// What one training did, step by step: plain data that text, log and report of a training show.
+// The result of one training, step by step: plain data for its text, log and report.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace isonorm::training {
 
-// A test pass after `step` updates, over what no step shows: test images, or held-out text.
+// The result of a test pass after `step` updates, over held-out examples.
 struct Evaluation {
   int step = 0;
-  double loss = 0;                     // mean cross-entropy, or the loss that evaluate() was given
-  int64_t right = 0, predictions = 0;  // predictions: 0 if targets are no ids
+  double loss = 0;                     // mean cross-entropy, or the loss passed to evaluate()
+  int64_t right = 0, predictions = 0;  // predictions: 0 if targets are not ids
 
   double accuracy() const { return static_cast<double>(right) / static_cast<double>(predictions); }  // NaN: none
 };
@@ -26,7 +26,7 @@ struct TrainingCourse {
   std::vector<Evaluation> evaluations;
 };
 
-// Options that may change in the middle of a training: those of the update.
+// Options that may change when a training is extended: they concern only the updates.
 inline constexpr const char* kExtendable[] = {"steps", "lr", "warmup", "schedule", "min_lr", "weight_decay", "clip"};
 
 struct TrainingResult {
@@ -34,12 +34,12 @@ struct TrainingResult {
   TrainingOptions options;
   Manifest manifest;
   int64_t parameters = 0;
-  int first_step = 1;                   // of this part of the training: more than 1 where a checkpoint was gone on with
-  TrainingCourse earlier;               // what its log knows of the steps before first_step
+  int first_step = 1;                   // of this run; more than 1 if it resumed from a checkpoint
+  TrainingCourse earlier;               // steps before first_step, from the log
   std::vector<TrainingStep> steps;      // first_step, first_step + 1, ...
-  std::vector<Evaluation> evaluations;  // the last is of the trained model; none where there is nothing to test on
-  std::optional<Evaluation> best;       // of the least loss, of all parts; none where nobody asked
-  int patience = 0;  // so many test passes in turn were no better, and ended it; 0: it had all its steps
+  std::vector<Evaluation> evaluations;  // the last one: the trained model; empty without test examples
+  std::optional<Evaluation> best;       // smallest loss over all runs; unset if not requested
+  int patience = 0;                     // number of test passes without improvement that ended it; 0: it took all steps
   double seconds = 0;
 };
 

@@ -11,7 +11,7 @@
 namespace isonorm::training {
 namespace {
 
-// All that is known of a training: of its log, and of the part that was run.
+// The whole course of a training: from its log, and of this run.
 TrainingCourse whole(const TrainingResult& training) {
   TrainingCourse c = training.earlier;
   c.steps.insert(c.steps.end(), training.steps.begin(), training.steps.end());
@@ -34,7 +34,7 @@ reports::Figure loss_figure(const TrainingCourse& course) {
   return {.name = "loss", .heading = "Loss", .panels = {panel_of(std::move(chart))}};
 }
 
-// Learning rate, gradient norm and accuracy, as far as there is one.
+// Learning rate, gradient norm and accuracy, each if recorded.
 reports::Figure course_figure(const TrainingCourse& course) {
   reports::Figure figure{.name = "course", .heading = "Course"};
   const auto add = [&](const std::string& heading, const std::string& title, std::vector<double> values) {

@@ -1,4 +1,4 @@
-// Content: one named thing in a checkpoint, as two functions. The first gives its state, the second takes a state over.
+// Content: one named part of a checkpoint, as two functions: one returns its state, the other loads a state.
 #pragma once
 
 #include <concepts>

@@ -17,7 +17,6 @@ namespace {
 // have the prefix "<name>.", models and tensors among the weights, all others among the optimizer's.
 constexpr std::string_view kContent = "content.";
 constexpr const char *kModel = "model", *kTensor = "tensor", *kOptimizer = "optimizer", *kBest = "best";
-constexpr const char* kTests = "tests";  // the best loss in a file without names
 
 struct FileContent {
   std::string kind;
@@ -110,18 +109,21 @@ std::vector<Content> ordered(std::vector<Content> contents) {
 
 }  // namespace
 
-SavedTraining::SavedTraining(std::string path, std::vector<Content> contents)
-    : SavedTraining(std::move(path), std::move(contents), true) {}
+SavedTraining::SavedTraining(const std::string& path, std::vector<Content> contents)
+    : SavedTraining(path, std::move(contents), true) {}
 
-SavedTraining::SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer)
-    : SavedTraining(std::move(path), {{kModel, model}, {kOptimizer, optimizer}}, false) {}
+SavedTraining::SavedTraining(const std::string& path, nn::Module& model, optim::Optimizer& optimizer)
+    : SavedTraining(path, {{kModel, model}, {kOptimizer, optimizer}}, false) {}
 
-SavedTraining::SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best)
-    : SavedTraining(std::move(path), {{kModel, model}, {kOptimizer, optimizer}, {kBest, best}}, false) {}
+SavedTraining::SavedTraining(const std::string& path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best)
+    : SavedTraining(path, {{kModel, model}, {kOptimizer, optimizer}, {kBest, best}}, false) {}
 
-SavedTraining::SavedTraining(std::string path, std::vector<Content> contents, bool named)
-    : path_(std::move(path)), contents_(ordered(std::move(contents))), named_(named) {
-  const std::optional<NewestCheckpoint> newest = checkpoint_to_go_on_from(path_);
+SavedTraining::SavedTraining(const std::string& path, std::vector<Content> contents, bool named)
+    : SavedTraining(path, ordered(std::move(contents)), named, checkpoint_to_go_on_from(path)) {}
+
+SavedTraining::SavedTraining(const std::string& path, std::vector<Content> contents, bool named,
+                             const std::optional<NewestCheckpoint>& newest)
+    : contents_(std::move(contents)), named_(named), file_(path, newest) {
   if (!newest) return;
   const auto& [checkpoint, from] = *newest;
   int64_t step = 0;
@@ -139,7 +141,6 @@ SavedTraining::SavedTraining(std::string path, std::vector<Content> contents, bo
   load_all(contents_, found, from);
   default_generator() = random;
   done_ = static_cast<int>(step);
-  is_whole_ = from == path_;
 }
 
 void SavedTraining::save(int step) {
@@ -161,9 +162,7 @@ void SavedTraining::save(int step) {
     else if (!words.empty())
       c.values.emplace(kTests, words);
   }
-  if (is_whole_) keep_previous_checkpoint(path_);
-  save_checkpoint(path_, c);
-  is_whole_ = true;
+  file_.save(c);
 }
 
 TensorMap saved_tensors(const std::string& path, const std::string& content) {

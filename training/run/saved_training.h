@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "io/checkpoint.h"
 #include "training/run/content.h"
 #include "training/steps/callbacks.h"
 
@@ -26,11 +27,11 @@ class SavedTraining {
   // contents differ: a name is missing or unexpected, or a content has another kind, shape or dtype, or is a number
   // that the object's type does not hold. Throws, too, if two contents have one name, or if no content is a model with
   // parameters or a tensor. If it throws, nothing changes.
-  SavedTraining(std::string path, std::vector<Content> contents);
+  SavedTraining(const std::string& path, std::vector<Content> contents);
   // The contents are "model", "optimizer" and "best". The file has no names of contents: its tensors are
   // "weights.<parameter>" and "optimizer.<state>".
-  SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer);
-  SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best);
+  SavedTraining(const std::string& path, nn::Module& model, optim::Optimizer& optimizer);
+  SavedTraining(const std::string& path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best);
 
   int done() const { return done_; }  // steps of the file; 0: there was none
   // Replaces the file by the state after `step` steps. The old file stays as FILE.previous if it is not damaged. Throws
@@ -39,13 +40,14 @@ class SavedTraining {
   bool operator()(const TrainingStep& step) { return save(step.step), true; }
 
  private:
-  SavedTraining(std::string path, std::vector<Content> contents, bool named);
+  SavedTraining(const std::string& path, std::vector<Content> contents, bool named);
+  SavedTraining(const std::string& path, std::vector<Content> contents, bool named,
+                const std::optional<NewestCheckpoint>& newest);
 
-  const std::string path_;
   const std::vector<Content> contents_;
   const bool named_;  // names are in the file
+  CheckpointFile file_;
   int done_ = 0;
-  bool is_whole_ = false;  // the file
 };
 
 // The tensors of a checkpoint's content, for a program that does not train:

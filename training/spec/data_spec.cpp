@@ -24,7 +24,7 @@ std::vector<std::string> read_classes(const std::string& words) {
   return classes;
 }
 
-// The metadata of a file; of a checkpoint its values, without their prefix.
+// The metadata of a file; for a checkpoint its values without their prefix.
 Metadata values_of(const SafetensorsFile& file) {
   return is_checkpoint(file.metadata()) ? checkpoint_values(file) : file.metadata();
 }

@@ -1,4 +1,4 @@
-// Internal: Preprocessor says how pictures become the inputs of a model, in the words of the hub's preprocessor_config.json.
+// Internal: Preprocessor, how pictures become the inputs of a model, and the hub's preprocessor_config.json.
 #pragma once
 
 #include <string>
@@ -14,13 +14,14 @@ struct Preprocessor {
   data::PixelScale scale = {};
   data::PictureFit fit = {};
 
-  // A preprocessor_config.json for images of this side and number of channels; transformers' AutoImageProcessor reads it. A square
-  // picture becomes the same numbers there and here, up to the rounding of pixels to 8 bits.
+  // A preprocessor_config.json for images of this side and number of channels, which transformers' AutoImageProcessor
+  // reads. For a square picture both compute the same numbers, up to the rounding of pixels to 8 bits.
   std::string text(int64_t side, int64_t channels) const;
 
-  // Reads such a file for a model with images of this side and number of channels. A missing key has the default of
-  // ViTImageProcessor, if the file names this class or none; a file of another class must have the key. Throws, naming the key, if
-  // the images are of another side, or if this program does not compute what the file asks for: it resizes by BILINEAR.
+  // Reads such a file for a model with images of this side and number of channels. A missing key has
+  // ViTImageProcessor's default if the file names this class or none; other classes must have the key. Throws, naming
+  // the key, if the images have another side, or if the file asks for something that is not supported: only BILINEAR
+  // resizing is.
   static Preprocessor read(std::string_view text, int64_t side, int64_t channels);
 };
 

@@ -3,9 +3,8 @@
 #include <climits>
 #include <cmath>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/shape.h"
 #include "core/printed.h"
 
 namespace isonorm::training {
@@ -22,11 +21,6 @@ std::optional<Interval> Interval::read(const std::string& word) {
 
 namespace {
 
-bool is_finite(const Tensor& x) {
-  const NoGrad no_grad;
-  return !x.defined() || !is_floating(x.dtype()) || all(isfinite(x)).item() != 0;
-}
-
 // Names the first tensor that is not finite. Tensors are checked before the tensors that are computed from them.
 std::string not_finite(const nn::Module& model, const Examples& batch) {
   if (!is_finite(batch.inputs)) return "the inputs of the batch are not finite";
@@ -41,6 +35,23 @@ std::string not_finite(const nn::Module& model, const Examples& batch) {
 }
 
 }  // namespace
+
+bool is_finite(const Tensor& x) {
+  if (!x.defined() || !is_floating(x.dtype())) return true;
+  const Tensor packed = contiguous(to(detach(x), kCpu));
+  return visit_floating(x.dtype(), "is_finite", [&]<class T>() {
+    const T* values = packed.data<T>();
+    int64_t others = 0;
+    for (int64_t i = 0; i < packed.numel(); ++i) others += !std::isfinite(static_cast<double>(values[i]));
+    return others == 0;
+  });
+}
+
+std::string not_finite(const TensorMap& state) {
+  for (const auto& [name, tensor] : state)
+    if (!is_finite(tensor)) return name;
+  return {};
+}
 
 Loop::Loop(Step& step, Batches batches, Rate rate, LoopOptions options)
     : step_(step), batches_(std::move(batches)), rate_(std::move(rate)), options_(options) {}

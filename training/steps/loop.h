@@ -12,6 +12,11 @@
 
 namespace isonorm::training {
 
+// True if x has neither NaN nor infinity, on any device. Always true for integers and an undefined tensor.
+bool is_finite(const Tensor& x);
+// The name of the first tensor with NaN or infinity; empty if all are finite.
+std::string not_finite(const TensorMap& tensors);
+
 struct TrainingStep {
   int step = 0;  // counted from 1
   double lr = 0;

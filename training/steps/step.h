@@ -74,9 +74,9 @@ struct StepOptions {
   // each step sends almost twice the weights' bytes in addition. An update clears the gradients of the other ranks'
   // parameters. With 0 every rank keeps the whole state. Not with `apply`.
   int zero = 0;
-  // This rank's parts of the model (distributed/parallel/). Gradients are clipped by the norm of the whole model, and gradients
-  // that the backward sums are not summed again. Only with optimizers that update each entry by itself, and not with
-  // `zero`, `apply`, `whole_parts` or `captured`.
+  // This rank's parts of the model (distributed/parallel/). Gradients are clipped by the norm of the whole model, and
+  // gradients that the backward sums are not summed again. Only with optimizers that update each entry by itself, and
+  // not with `zero`, `apply`, `whole_parts` or `captured`.
   parallel::Parts* parts = nullptr;
   // Called instead of optimizer.step(scale), for an update that does more.
   std::function<void(double scale)> apply = {};

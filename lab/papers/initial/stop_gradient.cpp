@@ -32,7 +32,7 @@ class Scaled : public nn::PreNorm {
   using PreNorm::PreNorm;
   void join(nn::Residual& r, const Tensor& branch) override {
     PreNorm::join(r, branch);
-    r.stream = r.settle() * (1 - kFactor);
+    r.sum = r.settle() * (1 - kFactor);
   }
 };
 const nn::Arrangement kScaled{.name = "scaled", .block = nn::block_of<Scaled>, .last = nn::last_of<nn::PreNorm>};

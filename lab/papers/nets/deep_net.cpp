@@ -65,7 +65,7 @@ Tensor DeepNet::forward(const Tensor& rows) {
 
 std::vector<Tensor> DeepNet::streams(const Tensor& rows) {
   nn::Residual r{rows, {}};
-  std::vector<Tensor> all{r.stream};
+  std::vector<Tensor> all{r.sum};
   for (nn::TransformerBlock* block : blocks_) {
     (*block)(r);
     all.push_back(detach(r.settle()));

@@ -7,11 +7,11 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "equivalence/compare/compare.h"
-#include "nn/linear.h"
-#include "optim/adamw.h"
 #include "lab/papers/all.h"
 #include "lab/papers/margin.h"
 #include "lab/papers/newer/nets.h"
+#include "nn/linear.h"
+#include "optim/adam.h"
 #include "streams/parametrize.h"
 
 namespace isonorm::papers {

@@ -21,18 +21,21 @@ namespace {
 
 constexpr int64_t kHidden = 40, kBlocks = 2, kStreams = 4, kHead = 8;
 
-// A norm whose output is written to the stream. With a gain the output has a mean, so it passes entered() again.
+// A norm whose output is written to the stream. With a gain the output has a mean, so it is projected again.
 struct WritingNorm : nn::PreNorm {
   WritingNorm(bool gain, bool enters)
-      : PreNorm(kNewerWidth, nn::ConnectionOptions{.affine = gain}.keeping_gain()), enters(enters) {}
-  Tensor forward(const Tensor& x) override { return enters && weight.defined() ? entered(normalize(x)) : normalize(x); }
+      : PreNorm(kNewerWidth, nn::ConnectionOptions{.affine = gain}.not_foldable()), enters(enters) {}
+  Tensor forward(const Tensor& x) override {
+    const Tensor rows = PreNorm::forward(x);
+    return enters && weight.defined() ? projected(rows) : rows;
+  }
   const bool enters;
 };
 
 // A norm that reads rows before they are on the stream.
 struct EnteringNorm : nn::PreNorm {
   explicit EnteringNorm(bool enters) : PreNorm(kNewerWidth), enters(enters) {}
-  Tensor forward(const Tensor& x) override { return normalize(enters ? entered(x) : x); }
+  Tensor forward(const Tensor& x) override { return PreNorm::forward(enters ? projected(x) : x); }
   const bool enters;
 };
 
@@ -146,7 +149,7 @@ struct PointwiseNet : Net<PointwiseBlock> {
 
 template <class M, auto... args> std::unique_ptr<Module> made(Slip) { return std::make_unique<M>(args...); }
 
-const std::vector<Form> kAll(streams::kCentredForms.begin(), streams::kCentredForms.end());
+const std::vector<Form> kAll = streams::centred_forms();
 Layout layout() { return Layout().width(kNewerWidth); }
 Layout table_and_branches() { return layout().writes("table").writes("blocks.*.down"); }
 Layout pre_norms(Layout l) { return l.reads("blocks.*.up", "blocks.*.norm").reads("head", "last"); }

@@ -10,13 +10,13 @@
 #include "autograd/ops/reduce.h"
 #include "core/printed.h"
 #include "core/view.h"
+#include "distributed/parallel/tensor_parallel.h"
 #include "distributed/threads.h"
-#include "optim/adamw.h"
-#include "optim/clip.h"
 #include "lab/papers/all.h"
 #include "lab/papers/margin.h"
 #include "lab/papers/ranks/gpt.h"
-#include "distributed/parallel/tensor_parallel.h"
+#include "optim/adam.h"
+#include "optim/clip.h"
 
 namespace isonorm::papers {
 namespace {
@@ -112,7 +112,7 @@ ExperimentResult tensor_parallel(const ExperimentOptions& options) {
                         .high = 10,
                         .zones = {{"good", "the same", 1e-17, kSame}, {"bad", "another training", kDifferent, 10}}};
   bool as_derived = true;
-  for (Form form : streams::kLayerNormForms) {
+  for (Form form : streams::layer_norm_forms()) {
     options.go_on();
     nn::Gpt whole = made(rank_gpt(kWidth, kDepth), form, options.seed);
     const TensorMap start = nn::clone(whole.state_dict());

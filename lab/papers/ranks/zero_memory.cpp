@@ -10,11 +10,11 @@
 #include "core/memory/bytes.h"
 #include "core/printed.h"
 #include "core/view.h"
+#include "distributed/parallel/sharded_parameters.h"
 #include "distributed/threads.h"
-#include "optim/adamw.h"
 #include "lab/papers/all.h"
 #include "lab/papers/ranks/gpt.h"
-#include "distributed/parallel/sharded_parameters.h"
+#include "optim/adam.h"
 
 namespace isonorm::papers {
 namespace {

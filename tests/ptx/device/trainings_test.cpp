@@ -1,6 +1,6 @@
 // Trainings on nvcc's PTX have the CPU's losses, and the same bits in every order of blocks and warps and as a graph.
 #include "nn/vit.h"
-#include "optim/adamw.h"
+#include "optim/adam.h"
 #include "streams/transformer.h"
 #include "tests/ptx/runtime/kernels.h"
 #include "tests/ptx/schedule.h"

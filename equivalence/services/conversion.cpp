@@ -1,0 +1,384 @@
+#include "equivalence/services/conversion.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "autograd/ops/create.h"
+#include "core/printed.h"
+#include "core/system/foreign_text.h"
+#include "core/system/terminal.h"
+#include "equivalence/convert/convertible.h"
+#include "equivalence/reference/reference.h"
+#include "equivalence/reference/stream_sum.h"
+#include "equivalence/verify/file_conversion.h"
+#include "exchange/hub/folder.h"
+#include "exchange/hub/llama.h"
+#include "io/json_text.h"
+#include "streams/stream.h"
+#include "core/system/failures.h"
+#include "equivalence/services/model_data.h"
+#include "equivalence/services/named_files.h"
+#include "equivalence/services/rotation.h"
+
+namespace isonorm::services {
+namespace {
+
+using namespace equivalence;
+using streams::Form;
+
+// What the user asked for, found in the file or not.
+void check_form(const std::string& asked, const std::string& form, bool raw, const std::string& file) {
+  if (asked.empty() || asked == form || (raw && row_of(streams::form_named(asked)).raw())) return;
+  check(false, file, ": its form is ", form, raw ? " with raw weights" : "", ", not ", asked);
+}
+
+void check_eps(const streams::Placement& layout, double eps) {
+  for (const streams::NormPlace& n : layout.norms)
+    check(eps == 0 || n.eps == eps, "convert: norm '", n.name, "' has eps ", n.eps, ", asked for is ", eps,
+          ": another eps is another function");
+}
+
+class Converter {
+ public:
+  explicit Converter(const ConvertOptions& o) : o_(o), form_(o.to), format_(format_named(o.dtype)) {
+    if (!std::filesystem::is_directory(o.in)) {
+      file_ = training::open_model_file(o.in);
+      return;
+    }
+    folder_ = hub::open_folder(o.in);
+    const bool converted = !folder_->config.text_of("isonorm").empty();
+    check(!converted || rotates(), o.in, ": config.json says that it was converted already");
+    check(converted || !rotates(), o.in,
+          ": config.json does not say that it was converted; isonorm convert --to rms_norm comes first");
+    hub::check_new_folder(o.out, o.in);
+    file_.state = folder_->state, file_.foreign = folder_->foreign;
+    const Scope scope(o.in);
+    said_ = hub::converted(folder_->config), said_form_ = said_.form;
+    config_ = o.as.empty() ? folder_->config.values() : hub::llama_config(folder_->config);
+  }
+
+  bool convert() {
+    if (!folder_ && o_.spec.empty() && !rotates() && exports()) return export_raw();
+    folder_ || !o_.spec.empty() ? by_spec() : by_model();
+    if (!o_.reference.empty() && !held_to_reference()) return false;
+    for (Stream& s : streams_) {
+      if (!s.conversion.check([this] { return !o_.stop(); })) throw Interrupted();
+      if (plan_) s.conversion.complete(plan_->outline, made_in());
+      judge(s);
+      if (o_.stop()) throw Interrupted();
+      if (!o_.quiet) print_changes(s.conversion, o_.print);
+    }
+    for (const std::string& line : figures_) o_.print(line);
+    if (!same_) {
+      o_.print(text(
+          "Not verified: ", o_.out, " was not written.",
+          exact_ ? " The result in f64 is the same; rounding to the stored dtype loses too much: see --dtype." : ""));
+      return false;
+    }
+    write(o_.unit_gains || !o_.as.empty() ? with_unit_gains(result()) : result());
+    return true;
+  }
+
+ private:
+  struct Stream {
+    std::string name, of;  // "image", "image: " where the file has several
+    LazyState state;
+    FileConversion conversion;
+  };
+
+  // That of all streams.
+  LazyState result() const {
+    LazyState all;
+    std::map<std::string, size_t> stream_of;
+    std::vector<LazyState> each;
+    for (const Stream& s : streams_) {
+      each.push_back(s.conversion.result());
+      for (const auto& [name, tensor] : each.back().outline)
+        all.outline.add(name, tensor), stream_of[name] = each.size() - 1;
+      all.half.insert(each.back().half.begin(), each.back().half.end());
+    }
+    all.read = [each, stream_of](const std::string& name) { return each[stream_of.at(name)].read(name); };
+    return all;
+  }
+
+  bool rotates() const { return !o_.basis.empty(); }
+  Form to() const { return streams::form_named(form_); }
+  NumberFormat made_in() const { return format_.value_or(coarsest(file_.state.outline, file_.state.half)); }
+
+  void write(const LazyState& result) const {
+    io::FileContent content = io::content_of(result, file_.foreign);
+    content.read = [stop = o_.stop, read = std::move(content.read)](const std::string& name) {
+      if (stop()) throw Interrupted();
+      return read(name);
+    };
+    if (folder_) {
+      // A rotation makes no bias: the class lacks those that the conversion made.
+      const std::vector<std::string> biases = rotates() ? said_.biases : new_biases(result);
+      std::vector<streams::Placement> layouts;
+      for (const Stream& s : streams_) layouts.push_back(s.conversion.layout());
+      const std::string rotation = said_.rotation + (said_.rotation.empty() ? "" : ", ") + o_.basis;
+      hub::write_folder(o_.out, *folder_, {content, config_, form_, o_.fold, layouts, biases, rotation}, o_.shard);
+      say_loader(biases);
+    } else {
+      Metadata metadata = metadata_;
+      metadata.merge(training::spec_entries(file_.other));
+      save_safetensors(o_.out, content.entries, metadata, content.read);
+      warn_of_averages(*file_.file, o_.in);
+    }
+    for (const std::string& norm : identity_)
+      o_.print(
+          text("'", norm, "' is in the rows of its table now: the program that runs the result must leave it out."));
+    for (const std::string& module : recentred_)
+      o_.print(text("recentred once at '", module, "': the program that runs the result must take ",
+                    row_of(to()).entry_text, " of the rows that enter it."));
+    const bool own_code = folder_ && folder_->config.own_code();
+    const bool described = !o_.spec.empty(), known = !described && !own_code;
+    const std::string verdict =
+        known || (!o_.reference.empty() && unchecked_.empty()) ? "verified."
+        : !o_.reference.empty()
+            ? text("converted as the description says; the description is checked in part: ", unchecked_, ".")
+        : rotates() ? "rotated as the description says; the description itself is unchecked."
+        : described ? "converted as the description says; the description itself is unchecked (--reference checks it)."
+                    : "converted as its family is; config.json names code of its own (auto_map), which is unchecked.";
+    o_.print(text(o_.out, ": ", form_, ", ", content.entries.size(), " tensors, ", verdict));
+  }
+
+  // The norms whose gain and bias went into their readers have ones and zeros in their place, where they had a gain and a
+  // bias; as a LLaMA, each has a gain.
+  LazyState with_unit_gains(LazyState result) const {
+    struct Unit {
+      double value;
+      int64_t width;
+    };
+    std::map<std::string, Unit> unit;
+    for (const Stream& s : streams_) {
+      const streams::Placement& layout = s.conversion.layout();
+      for (const streams::NormPlace& n : layout.norms) {
+        if (!n.folds || layout.behind_table(n.name)) continue;
+        if (!n.weight.empty() || !o_.as.empty()) unit[n.name + ".weight"] = {n.plus_one ? 0.0 : 1.0, layout.width};
+        if (!n.bias.empty()) unit[n.bias] = {0, layout.width};
+      }
+    }
+    const NumberFormat stored = made_in();
+    for (const auto& [name, u] : unit) {
+      result.outline.add(name, outline({u.width}, stored.dtype));
+      if (stored.half) result.half.insert(name);
+    }
+    result.read = [unit, dtype = stored.dtype, read = result.read](const std::string& name) {
+      const auto at = unit.find(name);
+      return at == unit.end() ? read(name) : full({at->second.width}, at->second.value, {dtype});
+    };
+    return result;
+  }
+
+  std::vector<std::string> new_biases(const LazyState& result) const {
+    std::vector<std::string> names;
+    for (const auto& [name, _] : result.outline)
+      if (!file_.state.outline.find(name) && name.ends_with(".bias")) names.push_back(name);
+    return names;
+  }
+
+  // Stock classes have a place for an untied head, and pass over biases that they have none for.
+  void say_loader(const std::vector<std::string>& biases) const {
+    if ((o_.fold == "none" && identity_.empty() && recentred_.empty()) || !o_.as.empty()) return;
+    ShortList names(", ", 3);
+    for (const std::string& bias : biases) names.add(bias);
+    if (!biases.empty())
+      o_.print(text("new: ", names, ". A class of transformers that has no place for them passes over them."));
+    o_.print(text(o_.out, "/isonorm_torch.py: load(FOLDER) gives that class, with what it lacks."));
+  }
+
+  // Whether the file holds raw weights, which are the Pre-LN model's, of a model that runs in another form.
+  bool exports() const {
+    if (file_.description.empty() || !row_of(to()).raw()) return false;
+    const training::ModelOptions options(file_.description);
+    return row_of(training::stored_form(options)).raw() && !row_of(options.stream().form).raw();
+  }
+
+  // The Pre-LN model of the same weights.
+  bool export_raw() {
+    training::ModelOptions options(file_.description);
+    check_form(o_.from, name_of(options.stream().form), true, o_.in);
+    options.check_size(file_.state.outline);
+    options.stream().form = to(), options.stream().centre_readers = false;
+    metadata_ = options.description();
+    const LazyState result = io::in_format(file_.state, format_);
+    const Tensor inputs = options.inputs(kRandomRows, 1);
+    const Agreement logits = compare_models(file_.description, file_.state, metadata_, result, inputs);
+    o_.print(text(o_.in, " holds raw weights: those of the Pre-LN model, which its ",
+                  name_of(training::ModelOptions(file_.description).stream().form), " form maps as it runs."));
+    o_.print(agreement_text("as stored, " + random_inputs_text(options), logits));
+    if (o_.stop()) throw Interrupted();
+    if (logits.equivalent()) {
+      write(result);
+      return true;
+    }
+    o_.print(text("Not verified: ", o_.out, " was not written."));
+    return false;
+  }
+
+  void by_model() {
+    check(!file_.description.empty(), o_.in, ": it does not say what model it holds; describe it with --spec FILE");
+    const training::ModelOptions options(file_.description);
+    const bool raw = options.stream().storage == streams::Stored::raw;
+    check_form(o_.from, name_of(options.stream().form), raw, o_.in);
+    if (rotates()) form_ = name_of(streams::uncentred(training::stored_form(options)));
+    plan_ = plan_conversion(file_.description, file_.state.outline, to(), o_.inference);
+    metadata_ = plan_->description;
+    if (rotates()) rotate(plan_->layout, file_.state.outline, o_.basis);
+    add_stream("", file_.state, plan_->layout);
+  }
+
+  void by_spec() {
+    const auto form = file_.other.find(streams::kStreamForm);
+    if (form != file_.other.end()) said_form_ = form->second;
+    if (o_.from.empty() && !folder_ && said_form_.empty())
+      throw UsageError("--spec needs --from: the file alone does not say what form it has");
+    if (!said_form_.empty()) check_form(o_.from, said_form_, false, o_.in);
+    const bool converted = !said_form_.empty() || !file_.description.empty();
+    const std::string from = !o_.from.empty() ? o_.from : !said_form_.empty() ? said_form_ : "layer_norm";
+    metadata_ = file_.other;
+    for (auto& [name, layout, outline] : described_streams(o_.spec.empty() ? o_.in : o_.spec, file_.state.outline,
+                                                           converted, streams::form_named(from))) {
+      for (streams::NormPlace& n : layout.norms) {
+        const bool leaves = layout.behind_table(n.name);
+        if (o_.fold == "none") n.folds = leaves;
+        if (leaves) identity_.push_back(n.name);
+      }
+      check_described(file_.description, layout);
+      if (rotates()) rotate(layout, outline, o_.basis), form_ = name_of(layout.form);
+      if (!layout.recentred.empty() && row_of(to()).centres()) recentred_.push_back(layout.recentred);
+      LazyState of_stream = file_.state;
+      of_stream.outline = outline;
+      add_stream(name, of_stream, layout);
+    }
+    metadata_[streams::kStreamForm] = form_;
+    if (!recentred_.empty()) metadata_[streams::kStreamRecentred] = dump(json(recentred_));
+  }
+
+  void add_stream(const std::string& name, const LazyState& state, const streams::Placement& layout) {
+    const Scope scope(o_.in);
+    check_dtypes(layout, file_.foreign);
+    check_eps(layout, o_.eps);
+    streams_.push_back({name, name.empty() ? "" : name + ": ", state, FileConversion(state, layout, to(), format_)});
+  }
+
+  // Whether the source, as the description has it, gives what the program computed that it came from.
+  bool held_to_reference() {
+    const TensorMap reference = load_reference(o_.reference);
+    const Scope scope(o_.reference);
+    for (const Stream& s : streams_)
+      if (!held_to_reference(s, rows_of(s.name, reference))) return false;
+    return true;
+  }
+
+  // Those of one stream, "image/NAME" where it has a name.
+  TensorMap rows_of(const std::string& stream, const TensorMap& reference) const {
+    if (stream.empty()) return reference;
+    TensorMap own;
+    for (const auto& [name, tensor] : reference) {
+      const std::string of = name.substr(0, name.find('/'));
+      check(of != name && std::ranges::any_of(streams_, [&](const Stream& s) { return s.name == of; }), "reference: '",
+            name, "' is of no stream of the description, expected STREAM/NAME");
+      if (of == stream) own.add(name.substr(of.size() + 1), tensor);
+    }
+    return own;
+  }
+
+  bool held_to_reference(const Stream& s, const TensorMap& reference) {
+    const streams::Placement& layout = s.conversion.layout();
+    const LazyState state = with_gains(s.state, layout);
+    const ReferenceFindings f = check_reference(state, layout, reference);
+    const StreamSum sum = check_stream_sum(state, layout, reference);
+    std::string why = sum.wrong;
+    if (!f.agrees())
+      why = text("the output of '", f.tensor, "' is off by ", scientific(f.deviation),
+                 " of its largest entry, rounding explains ", scientific(f.bound));
+    else if (!f.equivalent())
+      why = text("the output of '", f.unseen, "' would agree ", f.reading, ", too (", printed("%.2g", f.power),
+                 " of the bound): these rows do not show what is right");
+    if (!why.empty()) {
+      o_.print(text("Not verified: ", o_.out, " was not written: in the reference ", why));
+      return false;
+    }
+    say(text(s.of, "reference: ", f.readers_held, " of ", f.readers, " readers, ", f.writers_held, " of ", f.writers,
+             " writers agree, at most ", printed("%.2g", f.share), " of the bound",
+             std::isinf(f.power) ? "" : printed("; with another dim, norm or bias at least %.2g of it", f.power)),
+        true, true);
+    say(text(s.of, "reference: ", sum.summed, " of ", sum.readers, " readers read the sum of what writers wrote, ",
+             sum.seen, " of ", sum.writers, " of these are seen there"),
+        true, true);
+    if (unchecked_.empty() && !sum.open.empty()) unchecked_ = s.of + sum.open;
+    return true;
+  }
+
+  void say(const std::string& figure, bool same, bool exactly) {
+    figures_.push_back(figure);
+    same_ = same_ && same;
+    if (exactly) exact_ = exact_ && same;
+  }
+
+  // The conversion itself in f64, then what was rounded: every entry, what the readers see of random rows, logits.
+  void judge(const Stream& s) {
+    const FileConversion& c = s.conversion;
+    judge(c, s.of + "in f64, ", c.exact(), c.result_in_f64(), true);
+    if (c.stored() && !o_.stop()) judge(c, s.of + "as stored, ", *c.stored(), c.result(), false);
+  }
+
+  void judge(const FileConversion& c, const std::string& when, const ConversionFindings& found, const LazyState& result,
+             bool exactly) {
+    say(entries_text(when + "entries", found.entries),
+        found.entries.relation == EntryComparison::Relation::second_rounded, exactly);
+    const auto output = [&](const std::string& what, const Agreement& a) {
+      say(agreement_text(when + what, a), a.equivalent(), exactly);
+    };
+    output("readers of random rows", found.readers);
+    if (!plan_) return;
+    const auto logits = [&](const std::string& what, const Tensor& inputs) {
+      output(what, compare_models(file_.description, c.before(), metadata_, result, inputs));
+    };
+    const training::ModelOptions options(file_.description);
+    logits(random_inputs_text(options), options.inputs(kRandomRows, 1));
+    if (!o_.data.empty() && !o_.stop()) logits("logits of data", data_inputs(file_.description, o_.data));
+  }
+
+  const ConvertOptions& o_;
+  training::OpenModelFile file_;
+  std::optional<hub::Folder> folder_;   // of the hub, where IN is one
+  json config_;                         // of the folder that is written
+  hub::SaidOfConversion said_;          // by that folder
+  std::string form_, said_form_;        // of the result; of what was converted before
+  std::optional<NumberFormat> format_;  // that was asked for
+  std::vector<Stream> streams_;
+  // Of a description: norms behind tables, which leave; modules that a stream enters with a mean.
+  std::vector<std::string> identity_, recentred_;
+  std::optional<ModelPlan> plan_;  // where the file says what model it holds
+  Metadata metadata_;
+  std::vector<std::string> figures_;
+  std::string unchecked_;  // what the reference does not show of the description
+  bool same_ = true, exact_ = true;
+};
+
+}  // namespace
+
+NamedFiles files_of(const ConvertOptions& o) {
+  const bool folder = std::filesystem::is_directory(o.in), described = folder || !o.spec.empty();
+  if (!described && !o.reference.empty()) throw UsageError("--reference needs --spec, which it is to check");
+  if (!described && o.fold != "all") throw UsageError("--fold needs --spec: a described model has no place for gains");
+  const bool gains = o.unit_gains || !o.as.empty();
+  if (gains && !folder) throw UsageError("--unit-gains and --as need IN to be a folder");
+  if (gains && (o.to != "rms_norm" || o.fold != "all"))
+    throw UsageError("--unit-gains and --as need --to rms_norm and --fold all: a narrower stream has no stock class");
+  if (described && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
+  return {{{.option = "OUT", .path = folder ? "" : o.out, .binary = true}},
+          {{"IN", o.in},
+           {"--spec", o.spec},
+           {"--reference", o.reference},
+           data_input(o.data),
+           {"--basis", basis_file(o.basis)}}};
+}
+
+bool convert(const ConvertOptions& options) { return Converter(options).convert(); }
+
+}  // namespace isonorm::services

@@ -1,0 +1,136 @@
+#include "equivalence/services/model_data.h"
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "core/printed.h"
+#include "core/system/foreign_text.h"
+#include "core/system/terminal.h"
+#include "core/system/warning.h"
+#include "equivalence/convert/checkpoint_facts.h"
+#include "exchange/hub/family.h"
+#include "io/checkpoint.h"
+#include "streams/stream.h"
+#include "core/system/failures.h"
+#include "training/run/given.h"
+#include "training/source.h"
+#include "training/text_data.h"
+#include "training/steps/loop.h"
+
+namespace isonorm::services {
+
+using namespace equivalence;
+
+namespace {
+constexpr int64_t kSpecLimit = int64_t{1} << 20;  // bytes
+}  // namespace
+
+void check_finite(const std::string& path, const TensorMap& weights) {
+  if (const std::string name = training::not_finite(weights); !name.empty())
+    throw Diverged(text(printable(path), ": ", printable(name, 200), " holds NaN or infinity"));
+}
+
+void warn_of_averages(const SafetensorsFile& file, const std::string& path) {
+  const Metadata& metadata = file.metadata();
+  const auto ema = metadata.find(text(kCheckpointValue, "ema"));
+  if (is_checkpoint(metadata) && ema != metadata.end() && ema->second != "0")
+    warn(text(printable(path),
+              ": these are the weights of the last step, not the averages that the test passes of isonorm "
+              "train --ema ",
+              ema->second, " used; isonorm train --ema-file FILE writes the averages"));
+}
+
+std::unique_ptr<nn::Module> load_finite_model(const std::string& path) {
+  std::unique_ptr<nn::Module> model = training::load_model(path);
+  check_finite(path, model->state_dict());
+  return model;
+}
+
+std::string spec_text(const std::string& path) {
+  if (std::filesystem::is_directory(path)) {
+    const hub::Folder folder = hub::open_folder(path);
+    const Scope scope(path);
+    return hub::describe(folder);
+  }
+  return read_text(path, kSpecLimit);
+}
+
+std::vector<streams::FileStream> described_streams(const std::string& path, const TensorMap& outline, bool converted,
+                                                   streams::Form form) {
+  const std::string json = spec_text(path);
+  const Scope scope(path);
+  return streams::streams_in(streams::Layout::streams_from_json(json), outline, form, converted);
+}
+
+Tensor data_inputs(const Metadata& description, const std::string& path) {
+  const training::ModelOptions model(description);
+  training::TrainingOptions o;
+  o.model = model, o.data = path, o.batch = 16;
+  check_data(o);
+  if (model.row().input == training::Input::text)
+    o.token_vocab = training::token_vocab_of({}, model.number("vocab"), path);
+  if (model.row().input == training::Input::text)  // in words that name no option, for the verbs have none of a text
+    training::reading_of(open_bytes(path), {.token_vocab = o.token_vocab, .command = {}});
+  training::Source source(o);
+  const training::ModelShape data = source.options().model.shape(), shape = model.shape();
+  if (model.row().input != training::Input::images)
+    check(data.vocab == shape.vocab, path, ": the text has ", data.vocab, " tokens, the model's vocabulary ",
+          shape.vocab);
+  else
+    check(data.image == shape.image && data.channels == shape.channels, path, ": the images are ", data.image, " x ",
+          data.image, " x ", data.channels, ", the model takes ", shape.image, " x ", shape.image, " x ",
+          shape.channels);
+  return source.batch(0).inputs;
+}
+
+void check_tokenizer(const std::string& given, const training::DataSpec& held, const std::string& model) {
+  if (given.empty() || held.tokenizer.empty()) return;
+  check(tokenizers::json_of(given, training::kMostTokenizer) == held.tokenizer, given,
+        ": it is not the tokenizer that ", model, " holds, which is used without --tokenizer");
+}
+
+tokenizers::Tokenizer held_tokenizer(const std::string& path, const std::string& json) {
+  const std::string where = text(path, ": its tokenizer");
+  const Scope scope(where);
+  return tokenizers::Tokenizer::of_json(json);
+}
+
+std::string agreement_text(const std::string& where, const Agreement& a) {
+  return text(where,
+              printed(" differ by %.1e = %.1f eps of %s; one ulp of every weight does %.1e, allowed %.1e", a.deviation,
+                      a.deviation / epsilon(a.format), name_of(a.format), a.control, a.bound()),
+              a.equivalent() ? ": equivalent" : ": different");
+}
+
+std::string entries_text(const std::string& where, const EntryComparison& e) {
+  if (!e.equivalent()) return text(where, " differ: ", e.reason, ": different");
+  if (e.relation == EntryComparison::Relation::identical) return text(where, " are equal to the last bit: equivalent");
+  return text(where, " differ by at most ", std::ceil(100 * e.share), " % of what rounding explains: equivalent");
+}
+
+void print_changes(const FileConversion& c, const std::function<void(const std::string&)>& print) {
+  const auto shape_text = [](const std::optional<Dims>& shape) { return shape ? text(*shape) : "-"; };
+  const auto shown = [](const std::string& name) { return printable(name, 200); };  // in a cell
+  size_t name = 6, before = 6, after = 5, what = 13;
+  for (const TensorChange& t : c.changes()) {
+    name = std::max(name, shown(t.name).size()), what = std::max(what, shown(t.what).size());
+    before = std::max(before, shape_text(t.before).size()), after = std::max(after, shape_text(t.after).size());
+  }
+  const auto cell = [](std::string s, size_t width) { return s.resize(std::max(s.size(), width), ' '), s + "  "; };
+  const auto row = [&](const std::string& a, const std::string& b, const std::string& d, const std::string& e,
+                       const std::string& f) {
+    print(text(cell(a, name), cell(b, before), cell(d, after), cell(e, what), f));
+  };
+  row("tensor", "before", "after", "what happened", "deviation");
+  for (const TensorChange& t : c.changes()) {
+    const auto& of = c.exact().deviations;
+    const auto at = of.find(t.name);
+    row(shown(t.name), shape_text(t.before), shape_text(t.after), shown(t.what),
+        at == of.end() ? "" : printed("%.1e", at->second));
+  }
+  print_line("");
+}
+
+}  // namespace isonorm::services

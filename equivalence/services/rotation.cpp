@@ -1,0 +1,49 @@
+#include "equivalence/services/rotation.h"
+
+#include <optional>
+#include <string_view>
+
+#include "core/printed.h"
+#include "core/system/foreign_text.h"
+#include "equivalence/convert/convertible.h"
+#include "streams/rotation.h"
+#include "core/system/failures.h"
+
+namespace isonorm::services {
+namespace {
+
+using streams::Form;
+
+constexpr std::string_view kHadamard = "hadamard:", kHaar = "haar:";
+
+// Of a basis of that kind.
+std::optional<uint64_t> seed_of(std::string_view basis, std::string_view kind) {
+  if (!basis.starts_with(kind)) return {};
+  uint64_t seed = 0;
+  if (!read_number(basis.substr(kind.size()), seed))
+    throw UsageError(text("--basis: ", Shown{basis, '"'}, ", expected ", kind, "SEED with a whole number below 2^64"));
+  return seed;
+}
+
+// Q [d, d].
+Tensor basis_rotation(const std::string& basis, int64_t d) {
+  if (const auto seed = seed_of(basis, kHadamard)) return streams::hadamard_rotation(d, *seed);
+  if (const auto seed = seed_of(basis, kHaar)) return streams::haar_rotation(d, *seed);
+  return streams::load_rotation(basis, d);
+}
+
+}  // namespace
+
+std::string basis_file(const std::string& basis) {
+  return seed_of(basis, kHadamard) || seed_of(basis, kHaar) ? "" : basis;
+}
+
+// What is rotated is a model whose norms take the length of a row, whatever its mean.
+void rotate(streams::Placement& layout, const TensorMap& outline, const std::string& basis) {
+  equivalence::check_rotatable(layout);
+  layout.form = streams::uncentred(layout.form);
+  equivalence::check_layout(outline, layout);  // before a matrix of its width is made
+  layout.rotation = basis_rotation(basis, layout.stored_width());
+}
+
+}  // namespace isonorm::services

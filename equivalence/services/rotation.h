@@ -1,0 +1,18 @@
+// The basis that a stream is rotated into.
+#pragma once
+
+#include <string>
+
+#include "core/tensor_map.h"
+#include "streams/placement.h"
+
+namespace isonorm::services {
+
+// The file that --basis names; empty where it names a kind.
+std::string basis_file(const std::string& basis);
+// Rotates the stream of a layout: by the basis "hadamard:SEED", "haar:SEED" or a file (streams/rotation.h). Rows that were
+// zero-mean have a mean then, so the form becomes uncentred(). Throws as check_rotatable() and check_layout(), and
+// UsageError if SEED is no number.
+void rotate(streams::Placement& layout, const TensorMap& outline, const std::string& basis);
+
+}  // namespace isonorm::services

@@ -1,0 +1,184 @@
+#include "equivalence/services/verification.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "core/system/terminal.h"
+#include "equivalence/convert/convertible.h"
+#include "exchange/hub/family.h"
+#include "io/json_text.h"
+#include "streams/stream.h"
+#include "core/system/failures.h"
+#include "equivalence/services/model_data.h"
+#include "equivalence/services/named_files.h"
+
+namespace isonorm::services {
+namespace {
+
+using namespace equivalence;
+using streams::Form;
+
+// A file, or a folder of the hub.
+struct Input {
+  std::string path;
+  training::OpenModelFile file = {};
+  std::optional<hub::Folder> folder = {};
+  Form form = Form::layer_norm;  // of its stream, where it does not describe its model
+
+  explicit Input(const std::string& p) : path(p) {
+    if (!std::filesystem::is_directory(path)) {
+      file = training::open_model_file(path);
+      const Scope scope(path);
+      if (const auto said = file.other.find(streams::kStreamForm); said != file.other.end())
+        form = streams::form_named(said->second);
+      else if (!file.description.empty())
+        form = training::stored_form(training::ModelOptions(file.description));
+      return;
+    }
+    folder = hub::open_folder(path);
+    file.state = folder->state, file.foreign = folder->foreign;
+    const Scope scope(path);
+    if (const std::string said = hub::converted(folder->config).form; !said.empty()) form = streams::form_named(said);
+  }
+  bool own_code() const { return folder && folder->config.own_code(); }
+};
+
+Verification by_models(const VerifyOptions& o, const Input& a, const Input& b) {
+  for (const Input* of : {&a, &b}) {
+    const Scope scope(of->path);
+    check(!of->file.description.empty(), "it does not say what model it holds; describe it with --spec FILE");
+    training::ModelOptions{of->file.description};
+  }
+  std::vector<std::pair<std::string, Tensor>> more;
+  if (!o.data.empty()) more.emplace_back("logits of data", data_inputs(a.file.description, o.data));
+  return verify_models(a.file, b.file, more, o.device, !o.up_to.empty());
+}
+
+// Tensors that are held as bytes are compared as bytes, so their dtypes must be one.
+void check_dtypes(const Input& a, const Input& b) {
+  const auto look = [](const Input& one, const Input& other) {
+    for (const auto& [name, dtype] : one.file.foreign) {
+      const auto at = other.file.foreign.find(name);
+      check(!other.file.state.outline.find(name) || (at != other.file.foreign.end() && at->second == dtype),
+            "verify: '", name, "' has dtype ", dtype, " in ", one.path, " and another in ", other.path);
+    }
+  };
+  look(a, b), look(b, a);
+}
+
+// What a converted input says that its program must do is what its streams ask for.
+void check_said(const Input& of, const std::vector<streams::FileStream>& streams) {
+  std::vector<std::string> recentred;
+  size_t norms = 0;
+  for (const streams::FileStream& s : streams) {
+    if (!s.placement.recentred.empty() && row_of(of.form).centres()) recentred.push_back(s.placement.recentred);
+    norms += s.placement.norms.size();
+  }
+  const Scope scope(of.path);
+  const auto check_recentred = [&](const std::string& said) {
+    const std::string expected = recentred.empty() ? "" : dump(json(recentred));
+    check(said == expected, "it is recentred at ", said.empty() ? "no module" : said, ", by its description at ",
+          expected.empty() ? "none" : expected);
+  };
+  if (const auto at = of.file.other.find(streams::kStreamRecentred);
+      at != of.file.other.end() || of.file.other.contains(streams::kStreamForm))
+    check_recentred(at == of.file.other.end() ? "" : at->second);
+  if (!of.folder) return;
+  const hub::SaidOfConversion said = hub::converted(of.folder->config);
+  if (said.form.empty()) return;
+  const auto& modules = said.list("recentred");
+  check_recentred(modules.empty() ? "" : dump(json(modules)));
+  check(said.norms.size() + said.list("identity").size() == norms,
+        "config.json says of other norms than the family has that they were converted");
+}
+
+// By --spec, or as the family of a folder is; a file beside a folder as that one's.
+std::vector<streams::FileStream> streams_of(const VerifyOptions& o, const Input& of, const Input& other) {
+  const std::string& spec = !o.spec.empty() ? o.spec : of.folder ? of.path : other.path;
+  const bool converted = of.folder ? !hub::converted(of.folder->config).form.empty()
+                                   : !of.file.description.empty() || of.file.other.contains(streams::kStreamForm);
+  std::vector<streams::FileStream> streams = described_streams(spec, of.file.state.outline, converted, of.form);
+  for (const streams::FileStream& s : streams) equivalence::check_dtypes(s.placement, of.file.foreign);
+  check_said(of, streams);
+  return streams;
+}
+
+// Of each stream, by name.
+std::vector<std::pair<std::string, Verification>> by_layouts(const VerifyOptions& o, const Input& a, const Input& b) {
+  const auto of_a = streams_of(o, a, b), of_b = streams_of(o, b, a);
+  check(std::ranges::equal(of_a, of_b, {}, &streams::FileStream::name, &streams::FileStream::name), "verify: ", a.path,
+        " and ", b.path, " have other streams");
+  const auto part = [](training::OpenModelFile file, const streams::FileStream& s) {
+    return file.state.outline = s.outline, file;
+  };
+  std::vector<std::pair<std::string, Verification>> verdicts;
+  for (size_t i = 0; i < of_a.size(); ++i) {
+    std::optional<Scope> scope;
+    if (!of_a[i].name.empty()) scope.emplace(of_a[i].name);
+    Verification v = verify_streams(part(a.file, of_a[i]), of_a[i].placement, part(b.file, of_b[i]), of_b[i].placement,
+                                    !o.up_to.empty());
+    if (a.folder && b.folder) v.options = hub::different(a.folder->config, b.folder->config);
+    verdicts.emplace_back(of_a[i].name, std::move(v));
+  }
+  return verdicts;
+}
+
+}  // namespace
+
+Verdict Verified::verdict() const {
+  Verdict worst = Verdict::equivalent;
+  for (const auto& [stream, v] : streams) worst = std::max(worst, v.judgement().verdict);
+  return worst;
+}
+
+std::vector<std::string> Verified::lines(bool quiet) const {
+  std::vector<std::string> all;
+  for (const auto& [stream, v] : streams) {
+    const std::string of = stream.empty() ? "" : text(printable(stream), ": ");
+    if (!quiet && v.one_kind) {
+      if (!v.rotation.empty()) all.push_back(of + printable(v.rotation));
+      all.push_back(printable(entries_text(of + "entries", v.entries)));
+      for (const auto& [what, agreement] : v.outputs) all.push_back(agreement_text(of + what, agreement));
+    }
+    all.push_back(of + printable(v.sentence()));
+  }
+  if (!remark.empty()) all.push_back(remark);
+  return all;
+}
+
+NamedFiles files_of(const VerifyOptions& o) {
+  return {{}, {{"A", o.a}, {"B", o.b}, {"--spec", o.spec}, data_input(o.data)}};
+}
+
+Verified verify(const VerifyOptions& o) {
+  const auto opened = [&o](const std::string& path) {
+    Input in(path);
+    if (o.stop)
+      in.file.state.read = [stop = o.stop, read = std::move(in.file.state.read)](const std::string& name) {
+        if (stop()) throw Interrupted();
+        return read(name);
+      };
+    return in;
+  };
+  const Input a = opened(o.a), b = opened(o.b);
+  const bool folders = a.folder || b.folder, by_layout = folders || !o.spec.empty();
+  if (by_layout && o.device != kCpu) throw UsageError("--device needs a model to run, which --spec does not give");
+  if (by_layout && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
+  check_dtypes(a, b);
+  Verified found;
+  if (by_layout)
+    found.streams = by_layouts(o, a, b);
+  else
+    found.streams.emplace_back("", by_models(o, a, b));
+  if (found.verdict() != Verdict::equivalent) return found;
+  if (!o.spec.empty())
+    found.remark = "That is so by the description, which is unchecked here (isonorm convert --reference checks it).";
+  else if (a.own_code() || b.own_code())
+    found.remark = "That is so as the family is; config.json names code of its own (auto_map), which is unchecked.";
+  else if (folders)
+    found.remark = text(o.b, ": ", name_of(b.form), ", verified.");
+  return found;
+}
+
+}  // namespace isonorm::services
