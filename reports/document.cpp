@@ -17,18 +17,30 @@ namespace {
 
 using json = nlohmann::ordered_json;  // keys keep the order of insertion
 
+// "7", "yes", "-", "1, 2"
 std::string shown(const Value& value) {
   return std::visit(
       [](const auto& v) -> std::string {
         using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, std::monostate>)
+        if constexpr (std::is_same_v<T, std::monostate>) {
           return "-";
-        else if constexpr (std::is_same_v<T, bool>)
+        } else if constexpr (std::is_same_v<T, bool>) {
           return v ? "yes" : "no";
-        else if constexpr (std::is_same_v<T, double>)
+        } else if constexpr (std::is_same_v<T, double>) {
           return std::isnan(v) ? "NaN" : printed("%.4g", v);
-        else
+        } else if constexpr (requires { v.begin(); } && !std::is_same_v<T, std::string>) {
+          std::string list;
+          for (const auto& entry : v) {
+            list += list.empty() ? "" : ", ";
+            if constexpr (std::is_same_v<decltype(entry), const Named&>)
+              list += text(entry.name, ' ', shown(entry.value));
+            else
+              list += shown(entry);
+          }
+          return list;
+        } else {
           return text(v);
+        }
       },
       value);
 }
@@ -39,17 +51,25 @@ std::string paragraphs(const std::vector<std::string>& all) {
   return out;
 }
 
-std::vector<Named> all_values(const Document& d) {
-  std::vector<Named> all = d.values;
-  all.insert(all.end(), d.details.begin(), d.details.end());
-  return all;
+std::string with_spaces(std::string name) {
+  std::ranges::replace(name, '_', ' ');
+  return name;
+}
+
+// The scalars of a result, those of an object with its name before theirs. Without what the page says elsewhere.
+void add_scalars(std::vector<Named>& scalars, const std::vector<Named>& members, const std::string& before = "") {
+  for (const Named& m : members)
+    if (const auto* object = std::get_if<std::vector<Named>>(&m.value))
+      add_scalars(scalars, *object, text(before, m.name, ' '));
+    else if (!std::holds_alternative<std::vector<Value>>(m.value) && m.name != "schema" && m.name != "sentence")
+      scalars.push_back({before + m.name, m.value});
 }
 
 std::string values_html(const char* heading, const std::vector<Named>& values) {
   if (values.empty()) return "";
   std::string out = text("<h2>", heading, "</h2>\n<figure><table class=\"environment\">\n");
   for (const Named& v : values)
-    out += text("<tr><th>", escaped(v.name), "</th><td>", escaped(shown(v.value)), "</td></tr>\n");
+    out += text("<tr><th>", escaped(with_spaces(v.name)), "</th><td>", escaped(shown(v.value)), "</td></tr>\n");
   return out + "</table></figure>\n";
 }
 
@@ -84,68 +104,29 @@ std::string card_style(const std::string& table, int width) {
   return out + "}\n";
 }
 
-// Whole numbers are written without a decimal point, because counts are cells, too.
-json number(double v) {
-  if (!std::isfinite(v)) return nullptr;
-  return v == std::trunc(v) && std::abs(v) < 0x1p53 ? json(static_cast<int64_t>(v)) : json(v);
-}
-
-json value_json(const Value& value) {
+// The value as JSON. Adds to `non_finite` where null stands for a number that is not finite; `place` is the value's.
+json value_json(const Value& value, const std::string& place, std::vector<std::string>& non_finite) {
   return std::visit(
-      [](const auto& v) -> json {
+      [&](const auto& v) -> json {
         using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, std::monostate>)
+        if constexpr (std::is_same_v<T, std::monostate>) {
           return nullptr;
-        else if constexpr (std::is_same_v<T, double>)
-          return number(v);
-        else
+        } else if constexpr (std::is_same_v<T, double>) {
+          if (!std::isfinite(v)) non_finite.push_back(place);
+          return std::isfinite(v) ? json(v) : json();
+        } else if constexpr (std::is_same_v<T, std::vector<Value>>) {
+          json list = json::array();
+          for (const Value& entry : v) list.push_back(value_json(entry, text(place, '/', list.size()), non_finite));
+          return list;
+        } else if constexpr (std::is_same_v<T, std::vector<Named>>) {
+          json object = json::object();
+          for (const Named& m : v) object[m.name] = value_json(m.value, text(place, '/', m.name), non_finite);
+          return object;
+        } else {
           return v;
+        }
       },
       value);
-}
-
-json values_json(const std::vector<Named>& values) {
-  json object = json::object();
-  for (const Named& v : values) object[v.name] = value_json(v.value);
-  return object;
-}
-
-// Adds a member. If the name is empty or taken, appends apostrophes.
-json& added(json& object, std::string name) {
-  std::replace(name.begin(), name.end(), '\n', ' ');
-  while (name.empty() || object.contains(name)) name += "'";
-  return object[name];
-}
-
-json cell_json(const TextCell& cell) {
-  if (!cell.value) return cell.text;
-  return cell.beside ? json::array({number(*cell.value), number(*cell.beside)}) : number(*cell.value);
-}
-
-json table_json(const TextTable& table) {
-  json rows = json::array();
-  for (const std::vector<TextCell>& row : table.rows) {
-    if (row.empty()) continue;
-    json& object = rows.emplace_back(json::object());
-    for (size_t c = 0; c < row.size(); ++c)
-      added(object, table.columns[c].empty() ? "name" : table.columns[c]) = cell_json(row[c]);
-  }
-  return rows;
-}
-
-json curves_json(const Figure& figure) {
-  json panels = json::object();
-  for (const Panel& panel : figure.panels)
-    if (const Chart* chart = std::get_if<Chart>(&panel.drawing)) {
-      json& curves = panel.heading.empty() ? panels : added(panels, panel.heading) = json::object();
-      const auto add = [&](const std::string& name, const std::vector<double>& values) {
-        json& list = added(curves, name) = json::array();
-        for (double v : values) list.push_back(number(v));
-      };
-      for (const ChartBand& band : chart->bands) add(band.name, band.high);
-      for (const ChartLine& line : chart->lines) add(line.name, line.values);
-    }
-  return panels;
 }
 
 // A sentence with a capital letter stands by itself.
@@ -183,7 +164,9 @@ std::string to_html(const Document& d) {
   body += verdict_html(d);
   for (const Figure& figure : d.figures) body += figure_html(figure);
   for (const TextTable& table : d.tables) body += to_html(table);
-  body += values_html("Values", all_values(d)) + paragraphs(d.remarks);
+  std::vector<Named> values = d.values;
+  add_scalars(values, d.result);
+  body += values_html("Values", values) + paragraphs(d.remarks);
   if (!d.method.empty()) body += "<h2>How it is decided</h2>\n" + paragraphs(d.method);
   if (!d.environment.command.empty())
     body += text("<h2>Repeat it</h2>\n<pre>", escaped(d.environment.command), "</pre>\n");
@@ -198,26 +181,18 @@ std::string to_html(const Document& d) {
       card_style(".wide", 1000), "</style>\n</head>\n<body>\n<main>\n", body, "</main>\n</body>\n</html>\n");
 }
 
-std::string to_json(const Document& d) {
-  json tables = json::object(), curves = json::object();
-  for (const TextTable& table : d.tables) added(tables, table.heading) = table_json(table);
-  for (const Figure& figure : d.figures) added(curves, figure.name) = curves_json(figure);
-  const Environment& e = d.environment;
-  const json object = {{"title", d.title},
-                       {"about", d.about},
-                       {"verdict", d.verdict.empty() ? json() : json(d.verdict)},
-                       {"sentence", said(d)},
-                       {"values", values_json(all_values(d))},
-                       {"tables", tables},
-                       {"curves", curves},
-                       {"remarks", d.remarks},
-                       {"method", d.method},
-                       {"environment", values_json(e.facts)},
-                       {"options", values_json(e.options)},
-                       {"command", e.command},
-                       {"seconds", e.seconds}};
-  // Replaces bytes that are not UTF-8 (a path may hold any) by replacement characters instead of refusing them.
+std::string to_json(std::vector<Named> result, const std::string& text, const Environment& e) {
+  result.insert(result.end(), {{"text", text},
+                               {"command", e.command},
+                               {"seconds", e.seconds},
+                               {"options", e.options},
+                               {"environment", e.facts}});
+  std::vector<std::string> non_finite;
+  json object = value_json(result, "", non_finite);
+  object["non_finite"] = non_finite;
   return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
+
+std::string to_json(const Document& d) { return to_json(d.result, to_text(d, false), d.environment); }
 
 }  // namespace isonorm::reports

@@ -1,6 +1,5 @@
 // A result as plain data, and three ways to show it: text for a terminal, a single HTML file, and JSON for a program.
-// An entry of `values` or of a table shows up in all three, an entry of `details` in HTML and JSON. A new member of
-// Document needs a line for each in document.cpp.
+// Tables and values are for people; a program reads the fields of `result` (reports/result.h).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,14 @@
 
 namespace isonorm::reports {
 
-using Value = std::variant<std::monostate, bool, int64_t, double, std::string>;  // monostate: no value
+struct Description;  // of the fields of a result (reports/result.h)
+struct Named;
+
+// A JSON value. monostate: null; Named: the members of an object, in order.
+struct Value
+    : std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<Value>, std::vector<Named>> {
+  using variant::variant;
+};
 
 struct Named {
   std::string name;
@@ -29,17 +35,17 @@ struct Environment {
 
 struct Document {
   std::string title;
-  std::string about = {};           // a paragraph below the title: what was done
-  Tone tone = Tone::plain;          // of the verdict; plain: undecided
-  std::string verdict = {};         // "Different"; empty: no verdict
-  std::string sentence = {};        // the reason for the verdict, with the deciding figures and a full stop
-  std::vector<Named> values = {};   // numbers that are in no table
-  std::vector<Named> details = {};  // numbers that the sentence contains; not shown in a terminal
+  std::string about = {};          // a paragraph below the title: what was done
+  Tone tone = Tone::plain;         // of the verdict; plain: undecided
+  std::string verdict = {};        // "Different"; empty: no verdict
+  std::string sentence = {};       // the reason for the verdict, with the deciding figures and a full stop
+  std::vector<Named> values = {};  // numbers that are in no table
   std::vector<TextTable> tables = {};
   std::vector<Figure> figures = {};
   std::vector<std::string> remarks = {};  // paragraphs
   std::vector<std::string> method = {};   // paragraphs on how the verdict is found; not shown in a terminal
   Environment environment = {};           // not shown in a terminal
+  std::vector<Named> result = {};         // for programs: the members of an object, as a Schema gives them
 };
 
 // "Different: ..." or, if the sentence begins with a capital letter, "Equivalent. ...": verdict and sentence, in lines of at most `width` (0: one line), without a newline at the end.
@@ -53,11 +59,11 @@ std::string to_text(const Document& document, bool color, size_t width = 0);
 // A self-contained file: no scripts, no network. Readable in light and dark mode and on paper.
 std::string to_html(const Document& document);
 
-// {"title", "about", "verdict" (null: none), "sentence" (as closing()), "values": {name: value} (with details),
-// "tables": {heading: [{column: cell}]}, "curves": {figure: {panel: {name: values}}} (without the level of panels if
-// the panel has no name), "remarks", "method", "environment": {...}, "options": {...}, "command", "seconds"}, indented
-// by two, with a newline at the end. A cell is its number if it has one, both (value and beside, in a list) if it has
-// two, else its text. A column without a name is "name". Numbers that are not finite are null.
+// The JSON of a result: its own members, then "text", the members of the environment ("command", "seconds", "options",
+// "environment") and "non_finite": JSON Pointers (RFC 6901) to the numbers that are not finite, in whose place null stands. Indented by
+// two, with a newline at the end. Bytes that are not UTF-8 become replacement characters.
+std::string to_json(std::vector<Named> result, const std::string& text, const Environment& environment = {});
+// The same for the document's result; the text is that of a terminal without colours and of any width.
 std::string to_json(const Document& document);
 
 }  // namespace isonorm::reports

@@ -22,19 +22,53 @@ namespace isonorm::tools {
 namespace {
 
 constexpr int kSteps = 100,
-              kLeastSteps = 11;  // of the test by default, and at least: a smoothed loss of fewer shows nothing
-constexpr int kRows = 20;        // of the table at most
+              kLeastSteps = 11;  // default and minimum; with fewer steps the smoothed loss shows nothing
+constexpr int kRows = 20;        // limit for the rows of the table
 
 struct LrFindOptions {
   GivenTraining train;
   double from = 1e-6, to = 1;
 };
 
-// Options of a training that the test does not have: it sets the rate, and ends after --steps of its own.
+// Options of a training that the test lacks: it sets the learning rate itself, and has its own --steps.
 bool is_of_course(std::string_view name) {
   constexpr std::string_view kNames[] = {"lr",   "min_lr",      "warmup",     "schedule",       "ema",     "ema_warmup",
                                          "zero", "whole_parts", "save_every", "evaluate_every", "patience"};
   return std::ranges::count(kNames, name) > 0;
+}
+
+struct Point {
+  int step;
+  double rate, loss, smoothed;
+};
+
+std::vector<Point> points_of(const training::LrRange& range) {
+  std::vector<Point> points;
+  for (size_t t = 0; t < range.losses().size(); ++t)
+    points.push_back(
+        {static_cast<int>(t) + 1, range.lr(static_cast<int64_t>(t)), range.losses()[t], range.smoothed()[t]});
+  return points;
+}
+
+const reports::Schema<training::LrRange>& lr_find_schema() {
+  using training::LrRange;
+  static const reports::Schema<LrRange> schema{
+      "lr-find", "Losses at growing learning rates, and the rate that `isonorm lr-find` suggests.",
+      reports::Fields<LrRange>()
+          .add(
+              "suggested_rate",
+              [](const LrRange& r) { return r.steepest() ? std::optional(r.lr(*r.steepest())) : std::nullopt; },
+              "learning rate at which the smoothed loss falls fastest; null: it falls nowhere")
+          .add(
+              "best_rate", [](const LrRange& r) { return r.lr(r.least()); }, "rate of the smallest smoothed loss")
+          .add("steps", &LrRange::steps, "steps of the test; there are fewer losses if the loss exploded")
+          .add("points", points_of, "one for each step",
+               reports::Fields<Point>()
+                   .add("step", &Point::step, "from 1")
+                   .add("rate", &Point::rate, "learning rate")
+                   .add("loss", &Point::loss, "training loss")
+                   .add("smoothed", &Point::smoothed, "running mean of the losses"))};
+  return schema;
 }
 
 reports::Document range_document(const training::LrRange& range, const training::TrainingOptions& o) {
@@ -45,10 +79,10 @@ reports::Document range_document(const training::LrRange& range, const training:
                                     range.steps(), " steps of ", plural(o.batch, "example"), " at rates from ",
                                     shortest(range.lr(0)), " to ", shortest(range.lr(range.steps() - 1)), ".")};
   d.sentence = steepest ? text(printed("--lr %.1e", range.lr(*steepest)),
-                               ", where the smoothed loss falls fastest; it is least at ",
+                               ": there the smoothed loss falls fastest; its minimum is at ",
                                printed("%.1e", range.lr(range.least())), ".")
                         : "The loss falls at none of these rates.";
-  d.details.push_back({"suggested rate", steepest ? reports::Value{range.lr(*steepest)} : reports::Value{}});
+  d.result = lr_find_schema()(range);
   reports::TextTable table{.heading = "Rates", .columns = {"step", "rate", "loss", "smoothed"}};
   const int every = std::max(1, last / kRows);
   for (int t = 0; t < last; ++t)
@@ -109,7 +143,9 @@ int run(LrFindOptions& find) {
   status.clear();
   if (range.losses().empty())
     throw Diverged(text("the loss of step 1 is not a finite number; the learning rate is ", range.lr(0)));
-  show(range_document(range, options), find.train.output.quiet, find.train.output.report, find.train.output.json);
+  reports::Document d = range_document(range, options);
+  d.environment = run_environment(command);
+  show(d, find.train.output.quiet, find.train.output.report, find.train.output.json);
   return kOk;
 }
 
@@ -124,16 +160,16 @@ Verb add_lr_find(CLI::App& app) {
   add_number(*command, "from", o->from, "first learning rate", training::above(0));
   add_number(*command, "to", o->to, "last learning rate", training::above(0));
   command->add_option("--report", o->train.output.report, "write the curves as an HTML page");
-  command->add_option("--json", o->train.output.json, "write the numbers as a JSON object");
+  add_json(*command, o->train.output.json);
   command->add_flag("-q,--quiet", o->train.output.quiet, "print the suggestion only");
   command->footer(
-      "It ends where the smoothed loss is four times its least. The weights are thrown away. (Smith, 1506.01186.)\n"
+      "It ends when the smoothed loss is four times its minimum. The weights are discarded. (Smith, 1506.01186.)\n"
       "Exit codes: 0 shown, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or threads, "
       "130 interrupted.");
   for (const char* option : {"--report", "--json", "--quiet"}) command->get_option(option)->group("Output");
   lead_with(*command,
             {"--config", "--model", "--data", "--form", "--width", "--depth", "--steps", "--batch", "--from", "--to"});
-  return {command, [o] { return run(*o); }};
+  return {command, [o] { return run(*o); }, {&lr_find_schema()}};
 }
 
 }  // namespace isonorm::tools

@@ -1,4 +1,4 @@
-// isonorm completion bash|zsh and isonorm man [VERB]: scripts and pages made of the same tables as --help.
+// isonorm completion bash|zsh and isonorm man [VERB]: scripts and manual pages, made from the same tables as --help.
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -119,16 +119,28 @@ Verb add_completion(CLI::App& app) {
           }};
 }
 
-Verb add_man(CLI::App& app) {
+Verb add_man(CLI::App& app, const std::vector<Verb>& verbs) {
   CLI::App* command = app.add_subcommand("man", "Print the manual page of isonorm or of a verb");
-  auto verb = std::make_shared<std::string>();
-  command->add_option("VERB", *verb, "a verb; none: isonorm itself");
+  struct Options {
+    std::string verb;
+    bool results = false;
+  };
+  auto o = std::make_shared<Options>();
+  CLI::Option* verb = command->add_option("VERB", o->verb, "a verb; none: isonorm itself");
+  command->add_flag("--results", o->results, "print what --json writes, of every verb, as Markdown: docs/results.md")
+      ->excludes(verb);
   command->footer("isonorm man train | man -l -\nExit codes: 0 printed, 2 usage, 4 input/output, 130 interrupted.");
-  return {command, [&app, verb] {
-            const std::vector<CLI::App*> verbs = verbs_of(app);
-            const auto at = std::ranges::find(verbs, *verb, [](const CLI::App* v) { return v->get_name(); });
-            if (!verb->empty() && at == verbs.end()) throw UsageError(text("there is no verb ", Shown{*verb, '"'}));
-            print_text(page(verb->empty() ? app : **at));
+  return {command, [&app, &verbs, o] {
+            if (o->results) {
+              std::vector<const reports::Description*> all;
+              for (const Verb& v : verbs) all.insert(all.end(), v.results.begin(), v.results.end());
+              print_text(to_markdown(all));
+              return kOk;
+            }
+            const std::vector<CLI::App*> known = verbs_of(app);
+            const auto at = std::ranges::find(known, o->verb, [](const CLI::App* v) { return v->get_name(); });
+            if (!o->verb.empty() && at == known.end()) throw UsageError(text("there is no verb ", Shown{o->verb, '"'}));
+            print_text(page(o->verb.empty() ? app : **at));
             return kOk;
           }};
 }

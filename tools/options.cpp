@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
-#include "core/system/shell_word.h"
+#include "core/system/stopwatch.h"
 #include "gpu/device.h"
 #include "training/fields.h"
 #include "training/options/rows.h"
@@ -14,6 +14,8 @@
 
 namespace isonorm::tools {
 namespace {
+
+const Stopwatch kSinceStart;  // of the program
 
 using training::ModelRow;
 using training::Option;
@@ -28,7 +30,7 @@ CLI::Option* add_word(CLI::App& command, const Option& option, const std::string
   return added;
 }
 
-// Bytes: "4096", "5.5 GB", "1gib"; 0 if the word is no size or beyond any file.
+// Reads bytes: "4096", "5.5 GB", "1gib"; 0 if the word is not a size or is larger than any file.
 int64_t size_of(const std::string& word) {
   constexpr std::string_view kPowers = "kmgtpe";
   const size_t digits = std::min(word.find_first_not_of("0123456789."), word.size());
@@ -51,7 +53,7 @@ int64_t size_of(const std::string& word) {
 CLI::Option* add_option(CLI::App& command, const Option& option, training::Given& given, std::string help) {
   const std::string name = option.name;
   if (option.flag()) {
-    const bool on = option.text() == "true";  // then the flag turns it off
+    const bool on = option.text() == "true";  // then the flag is --no-NAME
     return command
         .add_flag_function(
             training::word_of(on ? "no_" + name : name),
@@ -151,7 +153,7 @@ void add_device(CLI::App& command, Device& device) {
 
 void add_output_options(CLI::App& command, OutputOptions& o, const std::string& what, const std::string& rest) {
   command.add_option("--report", o.report, text("write ", what, " as an HTML page"));
-  command.add_option("--json", o.json, text("write ", what, " as a JSON object"));
+  add_json(command, o.json);
   command.add_option("--log", o.log, "write a JSON line per step");
   command.add_flag("-q,--quiet", o.quiet, text("print the ", rest, " only"));
   for (const char* option : {"--report", "--json", "--log", "--quiet"}) command.get_option(option)->group("Output");
@@ -164,9 +166,24 @@ std::string given_command(const CLI::App& command) {
     if (name == "--report" || name == "--json" || name == "--quiet") continue;
     const bool flag = option->get_expected_max() == 0;
     for (const std::string& word : option->reduced_results())
-      all += text(" ", name, flag && word == "true" ? "" : text(flag ? "=" : " ", shell_word(word)));
+      all += option->get_positional()
+                 ? " " + shell_word(word)
+                 : text(" ", name, flag && word == "true" ? "" : text(flag ? "=" : " ", shell_word(word)));
   }
   return all;
+}
+
+reports::Environment run_environment(const CLI::App& command) {
+  return {.command = given_command(command), .seconds = kSinceStart.seconds()};
+}
+
+CLI::Option* add_json(CLI::App& command, std::string& json) {
+  return command.add_option("--json", json, "write the result as JSON (docs/results.md)");
+}
+
+void write_json(const std::string& path, std::vector<reports::Named> result, const std::string& text,
+                const CLI::App& command) {
+  if (!path.empty()) write_file(path, to_json(std::move(result), text, run_environment(command)));
 }
 
 void check_output_options(const OutputOptions& o, std::vector<NamedFile> inputs, std::vector<NamedFile> more) {

@@ -1,10 +1,11 @@
-// isonorm plot A.jsonl B.csv: the logs of trainings over each other.
+// isonorm plot A.jsonl B.csv: the curves of several trainings in common charts.
 #include <filesystem>
 #include <fstream>
 #include <memory>
 
 #include "core/error.h"
 #include "core/system/foreign_text.h"
+#include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
 #include "training/records/comparison.h"
@@ -20,7 +21,7 @@ struct PlotOptions {
 
 std::string svg_of(const PlotOptions& o, const std::string& name) { return text(o.svg, "/", name, ".svg"); }
 
-int run(const PlotOptions& o) {
+int run(const PlotOptions& o, const CLI::App& command) {
   std::vector<NamedFile> inputs;
   for (const std::string& log : o.logs) inputs.push_back({"LOG", log});
   make_folder(o.svg);
@@ -34,9 +35,10 @@ int run(const PlotOptions& o) {
     check_io(log.is_open() && !std::filesystem::is_directory(path), "cannot be read");
     trainings.push_back({printable(path, 60), training::read_logged(log)});
   }
-  const reports::Document document = training::comparison_of(trainings);
+  reports::Document document = training::comparison_of(trainings);
   for (const reports::Figure& figure : document.figures)
     if (!o.svg.empty()) write_file(svg_of(o, figure.name), figure_svg(figure));
+  document.environment = run_environment(command);
   show(document, false, o.report, o.json);
   return kOk;
 }
@@ -46,13 +48,13 @@ int run(const PlotOptions& o) {
 Verb add_plot(CLI::App& app) {
   CLI::App* command = app.add_subcommand("plot", "Show the curves of one or more training logs together");
   auto o = std::make_shared<PlotOptions>();
-  command->add_option("LOG", o->logs, "what isonorm train --log wrote, JSON or CSV; the last training in each")
+  command->add_option("LOG", o->logs, "a log of isonorm train --log, JSON or CSV; its last training is shown")
       ->required();
   command->add_option("--report", o->report, "write a page with the curves");
-  command->add_option("--svg", o->svg, "write loss.svg and course.svg into this folder, made where it is not there");
-  command->add_option("--json", o->json, "write the numbers");
+  command->add_option("--svg", o->svg, "write loss.svg and course.svg into this folder, created if needed");
+  add_json(*command, o->json);
   command->footer("Exit codes: 0 shown, 2 usage, 3 bad input, 4 input/output, 70 no memory, 130 interrupted.");
-  return {command, [o] { return run(*o); }};
+  return {command, [o, command] { return run(*o, *command); }, {&training::comparison_description()}};
 }
 
 }  // namespace isonorm::tools

@@ -1,5 +1,5 @@
-// isonorm import FOLDER OUT and isonorm export IN OUT: a published model as a checkpoint of ours, and back; or as an ONNX or
-// a GGUF file.
+// isonorm import FOLDER OUT and isonorm export IN OUT: converts a published model to a checkpoint of ours, and back, or
+// to an ONNX or GGUF file.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -27,14 +27,14 @@ namespace {
 
 using training::ModelOptions;
 
-constexpr int64_t kMostPreprocessor = int64_t{1} << 20;  // bytes of the file
+constexpr int64_t kMostPreprocessor = int64_t{1} << 20;  // limit for the file's bytes
 
-// What a folder does not say.
+// True for options that a folder does not describe.
 bool not_of_folder(std::string_view option) {
   return training::is_training_only(option) || option == "model.storage" || option == "model.centre_readers";
 }
 
-// The options of a folder's model. Throws, naming the key of config.json, where one cannot be that.
+// The options of a folder's model. Throws, naming the key of config.json, if a value is not valid for ours.
 ModelOptions options_of(const hub::Port& port, const hub::Config& config) {
   const auto row = std::ranges::find(training::kModels, port.model, &training::ModelRow::name);
   ModelOptions options(**row);
@@ -45,9 +45,9 @@ ModelOptions options_of(const hub::Port& port, const hub::Config& config) {
   return options.complete();
 }
 
-// Names and shapes of the model's tensors. Blocks are alike, so that a model with one of them is made.
+// Names and shapes of the model's tensors. All blocks are equal, so only a model with one block is made.
 TensorMap outline_of(const ModelOptions& options) {
-  const nn::SkipInit skip;  // names and shapes alone are read
+  const nn::SkipInit skip;  // only names and shapes are needed
   ModelOptions one = options;
   const bool stacked = &options.row() != &training::kTranslator;  // it has two stacks
   if (stacked) one.transformer().depth = 1;
@@ -77,9 +77,49 @@ void check_tensors(const ModelOptions& options, const TensorMap& outline) {
 }
 
 struct PortPaths {
-  std::string in, out, dtype, family, like;
+  std::string in, out, dtype, family, like, json;
   std::optional<int64_t> shard, opset;
+  const CLI::App* command = nullptr;
 };
+
+struct Ported {
+  std::string sentence, format, model, family, form;
+  size_t tensors;
+  std::string file = {};
+  std::optional<int64_t> opset = {};
+};
+
+reports::Fields<Ported> ported_fields() {
+  return reports::Fields<Ported>()
+      .add("file", &Ported::file, "the file or folder that was written")
+      .add("format", &Ported::format, "`isonorm`, `folder` (for transformers), `onnx` or `gguf`")
+      .add("model", &Ported::model, "`gpt`, `vit`, `translator`")
+      .add("family", &Ported::family, "type of the published model; of a folder its class; of an ONNX file empty")
+      .add("form", &Ported::form, "form of the residual stream of the weights that were written")
+      .add("tensors", &Ported::tensors, "number of tensors")
+      .add("opset", &Ported::opset, "of an ONNX file; else null")
+      .add("sentence", &Ported::sentence, "the line that is printed");
+}
+
+const reports::Schema<Ported>& import_schema() {
+  static const reports::Schema<Ported> schema{"import", "The file that `isonorm import` wrote.", ported_fields()};
+  return schema;
+}
+
+const reports::Schema<Ported>& export_schema() {
+  static const reports::Schema<Ported> schema{"export", "The file or folder that `isonorm export` wrote.",
+                                              ported_fields()};
+  return schema;
+}
+
+// Prints the line "OUT: sentence" and writes --json.
+int finish(const PortPaths& o, const reports::Schema<Ported>& schema, Ported ported) {
+  ported.file = o.out;
+  ported.sentence = text(o.out, ": ", ported.sentence, ".");
+  print_and_write(ported.sentence + "\n",
+                  [&] { write_json(o.json, schema(ported), ported.sentence + "\n", *o.command); });
+  return kOk;
+}
 
 // The tokenizer.json of a folder, if it has one that this program reads.
 std::string tokenizer_in(const std::string& folder) try {
@@ -90,7 +130,8 @@ std::string tokenizer_in(const std::string& folder) try {
   return "";
 }
 
-// Throws if the folder's preprocessor asks for what this program does not compute. Without one, says so.
+// Throws if the folder's preprocessor needs something that this program does not support. Prints a line if there is
+// none.
 std::string preprocessor_in(const std::string& folder, const training::ModelShape& shape) {
   const std::string file = folder + "/preprocessor_config.json";
   if (!file_exists(file)) {
@@ -116,14 +157,14 @@ training::DataSpec spec_of(const std::string& path, const training::OpenModelFil
   return training::spec_of(*file.file);
 }
 
-// What a file of ours has, that another one is to have; empty where it has none, or --like is given, from which it comes then.
+// The tokenizer in a file of ours, for the exported folder; empty if there is none, or if --like provides it.
 std::string tokenizer_of(const PortPaths& o, const training::OpenModelFile& file) {
   const auto own = file.other.find(training::kTokenizer);
   return o.like.empty() && own != file.other.end() ? own->second : "";
 }
 
 int run_import(const PortPaths& o) {
-  check_outputs({{.option = "OUT", .path = o.out, .binary = true}}, {{"FOLDER", o.in}});
+  check_outputs({{.option = "OUT", .path = o.out, .binary = true}, {"--json", o.json}}, {{"FOLDER", o.in}});
   const hub::Folder folder = hub::open_folder(o.in);
   const Scope scope(o.in);
   const hub::Port& port = hub::port_named(folder.config.word("model_type"));
@@ -134,12 +175,13 @@ int run_import(const PortPaths& o) {
   Metadata metadata = options.description();
   metadata.merge(spec_in(folder, options).entries());
   save_safetensors(o.out, content.entries, metadata, content.read);
-  print_line(text(o.out, ": ", options.row().noun, " of type ", port.type, ", ", name_of(options.stream().form), ", ",
-                  state.outline.size(), " tensors."));
-  return kOk;
+  const char* form = name_of(options.stream().form);
+  return finish(o, import_schema(),
+                {text(options.row().noun, " of type ", port.type, ", ", form, ", ", state.outline.size(), " tensors"),
+                 "isonorm", options.row().name, std::string(port.type), form, state.outline.size()});
 }
 
-// Raw weights of any form of Pre-LN are the Pre-LN model's.
+// Raw weights of any form of Pre-LN are the weights of the Pre-LN model.
 ModelOptions in_stored_form(ModelOptions o) {
   if (row_of(training::stored_form(o)).raw()) o.stream() = {};
   return o;
@@ -150,8 +192,8 @@ bool is_zero(const LazyState& state, const std::string& name) {
   return std::ranges::all_of(values, [](double x) { return x == 0; });
 }
 
-// Stored weights of rms_norm are the weights of a model with RMSNorm by definition. A head's bias of zeros is none: older versions of
-// isonorm import gave one to every head that is not tied.
+// Stored weights of rms_norm are the weights of a model with RMSNorm by definition. A head's bias of zeros is dropped:
+// older versions of isonorm import added one to every untied head.
 ModelOptions as_published(ModelOptions o, const LazyState& state) {
   if (const streams::Form form = streams::uncentred(o.stream().form); form != o.stream().form)
     o.stream() = {.form = form};
@@ -159,8 +201,8 @@ ModelOptions as_published(ModelOptions o, const LazyState& state) {
   return o;
 }
 
-// Returns true if a model whose option `key` is that of `theirs` computes what `ours` does: with gains of 1, and with biases and
-// positions of 0, in place of parameters that ours does not have; or if ours does not read the option.
+// Returns true if a model with the option `key` of `theirs` can compute the function of `ours`, if parameters that ours
+// lacks are 1 (gains) or 0 (biases, positions); or if ours does not use the option.
 bool contains_ours(const std::string& key, const Metadata& ours, const Metadata& theirs) {
   const auto is = [](const Metadata& model, const char* option, const char* value) {
     const auto at = model.find(text(training::kOptionPrefix, option));
@@ -176,8 +218,8 @@ bool contains_ours(const std::string& key, const Metadata& ours, const Metadata&
   return option == "positions" && is(ours, option.c_str(), "none") && is(theirs, option.c_str(), "learned");
 }
 
-// The weights of the model `wide`, which contains_ours(): `ours`, and the parameters that ours does not have. A table of positions
-// that is longer begins with the additional rows.
+// The weights of the model `wide`, for which contains_ours() holds: `ours`, and neutral values for the parameters that
+// ours lacks. A longer position table starts with the additional rows.
 LazyState as_wider(const LazyState& ours, const ModelOptions& wide) {
   LazyState result{{}, {}};
   result.half = ours.half;
@@ -208,13 +250,14 @@ struct Fitting {
   ModelOptions model;  // the options in config.json; if one differs from ours, contains_ours() holds for it
 };
 
-// Finds the first port that has exactly this model, or else the first that contains it. A `family` limits the search. Keeps
-// `base` as config.json if it describes the same model. Throws if no port fits, and names an option in which each differs.
+// Finds the first port that has exactly this model, or else the first that contains it. A `family` limits the search.
+// Keeps `base` as config.json if it describes the same model. Throws if no port fits, and names an option in which each
+// differs.
 Fitting fitting(std::span<const hub::Port> ports, const char* of, const PortPaths& o, const std::string& family,
                 const json& base, const ModelOptions& options) {
   const Metadata ours = options.description();
   std::string why;
-  // The options that differ in a way that matters; empty if there are none.
+  // The options with a relevant difference; empty if there are none.
   const auto difference = [&](const ModelOptions& there, bool wider) -> std::string {
     const Metadata theirs = there.description();
     for (const auto& [key, value] : ours)
@@ -249,7 +292,7 @@ Fitting fitting(std::span<const hub::Port> ports, const char* of, const PortPath
   return {ports.front(), base, options};
 }
 
-// Of a file that has all tensors of its model, in the form that it has them in.
+// The options of a file that has all tensors of its model, in the form of its tensors.
 ModelOptions options_in(const std::string& path, const training::OpenModelFile& file) {
   const Scope scope(path);
   const ModelOptions said(file.description);
@@ -272,7 +315,7 @@ int run_onnx(const PortPaths& o) {
     if (given) throw UsageError(text(name, " is not for an ONNX file"));
   if (!o.dtype.empty() && o.dtype != "f32" && o.dtype != "f64")
     throw UsageError(text("--dtype ", o.dtype, ": an ONNX file has f32 or f64"));
-  check_outputs({{"OUT", o.out, Written::whole, {onnx::data_file(o.out)}}}, {{"IN", o.in}});
+  check_outputs({{"OUT", o.out, Written::whole, {onnx::data_file(o.out)}}, {"--json", o.json}}, {{"IN", o.in}});
   const training::OpenModelFile file = training::open_model_file(o.in);
   const ModelOptions options = options_in(o.in, file);
   const Scope scope(o.in);
@@ -285,12 +328,18 @@ int run_onnx(const PortPaths& o) {
   training::DataSpec of_images{.classes = spec.classes, .preprocessor = spec.preprocessor};
   onnx::save_model(o.out, file.state, options, of_images.entries(), dtype, opset);
   services::warn_of_averages(*file.file, o.in);
-  print_line(text(o.out, ": ", options.row().noun, ", ", name_of(training::stored_form(options)), ", ", dtype,
-                  ", opset ", opset, "."));
-  return kOk;
+  const char* form = name_of(training::stored_form(options));
+  return finish(o, export_schema(),
+                {.sentence = text(options.row().noun, ", ", form, ", ", dtype, ", opset ", opset),
+                 .format = "onnx",
+                 .model = options.row().name,
+                 .family = "",
+                 .form = form,
+                 .tensors = file.state.outline.size(),
+                 .opset = opset});
 }
 
-// Null where the file has none, or llama.cpp none like it.
+// Null if the file has no tokenizer, or llama.cpp has none like it.
 json own_gguf_tokenizer(const PortPaths& o, const training::OpenModelFile& file, int64_t vocab) try {
   const std::string own = tokenizer_of(o, file);
   return own.empty() ? json() : hub::gguf_tokenizer(tokenizers::read_tokenizer_json(own), vocab);
@@ -302,7 +351,7 @@ json own_gguf_tokenizer(const PortPaths& o, const training::OpenModelFile& file,
 int run_gguf(const PortPaths& o) {
   if (o.shard) throw UsageError("--max-shard-size is not for a GGUF file");
   if (o.dtype == "f64") throw UsageError("--dtype f64: a GGUF file has f32, f16 or bf16");
-  check_outputs({{"OUT", o.out}}, {{"IN", o.in}, {"--like", o.like}});
+  check_outputs({{"OUT", o.out}, {"--json", o.json}}, {{"IN", o.in}, {"--like", o.like}});
   const training::OpenModelFile file = training::open_model_file(o.in);
   const ModelOptions options = as_published(options_in(o.in, file), file.state);
   const json tokenizer = o.like.empty() ? own_gguf_tokenizer(o, file, options.number("vocab"))
@@ -313,11 +362,12 @@ int run_gguf(const PortPaths& o) {
   const LazyState state = exported(port, as_wider(file.state, model), description);
   hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype), tokenizer);
   services::warn_of_averages(*file.file, o.in);
-  print_line(text(o.out, ": ", port.type, ", ", state.outline.size(), " tensors."));
-  return kOk;
+  return finish(o, export_schema(),
+                {text(port.type, ", ", state.outline.size(), " tensors"), "gguf", model.row().name,
+                 std::string(port.type), name_of(model.stream().form), state.outline.size()});
 }
 
-// The token that ends a text in transformers' generate(). Without an entry that is the default of the class, an id of its own
+// Adds the tokens that end a text in transformers' generate(). Without the entry the class uses an id of its own
 // vocabulary: 2 for a LLaMA.
 void add_text_ends(json& config, const std::string& tokenizer) {
   std::vector<int64_t> ends;
@@ -330,7 +380,7 @@ int run_export(const PortPaths& o) {
   if (o.out.ends_with(".onnx")) return run_onnx(o);
   if (o.opset) throw UsageError("--opset is for an ONNX file, whose name ends with .onnx");
   if (o.out.ends_with(".gguf")) return run_gguf(o);
-  check_outputs({}, {{"IN", o.in}, {"--like", o.like}});
+  check_outputs({{"--json", o.json}}, {{"IN", o.in}, {"--like", o.like}});
   hub::check_new_folder(o.out);
   const training::OpenModelFile file = training::open_model_file(o.in);
   const ModelOptions options = as_published(options_in(o.in, file), file.state);
@@ -339,8 +389,7 @@ int run_export(const PortPaths& o) {
   if (!o.like.empty()) {
     const hub::Folder like = hub::open_folder(o.like);
     base = like.config.values(), family = like.config.word("model_type");
-    for (const char* other : {"isonorm", "auto_map"})
-      base.erase(other);  // what else may load `like`, and not this folder
+    for (const char* other : {"isonorm", "auto_map"}) base.erase(other);  // entries for loading `like` in other ways
   } else {
     base["dtype"] = "float32";
     if (options.row().input == training::Input::text) add_text_ends(base, tokenizer_of(o, file));
@@ -358,14 +407,17 @@ int run_export(const PortPaths& o) {
     content.texts.emplace("preprocessor_config.json", dump(parsed(spec.preprocessor), 2) + '\n');
   hub::write_folder(o.out, content, o.shard.value_or(5'000'000'000));
   services::warn_of_averages(*file.file, o.in);
-  print_line(text(o.out, ": ", port.architecture, ", ", state.outline.size(), " tensors."));
-  return kOk;
+  return finish(o, export_schema(),
+                {text(port.architecture, ", ", state.outline.size(), " tensors"), "folder", model.row().name,
+                 std::string(port.architecture), name_of(model.stream().form), state.outline.size()});
 }
 
-// What both have.
+// Options of both verbs.
 void add_common(CLI::App& command, PortPaths& o) {
-  command.add_option("--dtype", o.dtype, "dtype of the tensors (default: as they are)")
+  o.command = &command;
+  command.add_option("--dtype", o.dtype, "dtype of the tensors (default: unchanged)")
       ->check(CLI::IsMember(kFormatNames));
+  add_json(command, o.json);
   command.footer(
       "Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
 }
@@ -385,7 +437,7 @@ Verb add_import(CLI::App& app) {
   command->add_option("OUT", o->out, "the safetensors file to write, for train --init, convert, verify, prove")
       ->required();
   add_common(*command, *o);
-  return {command, [o] { return run_import(*o); }};
+  return {command, [o] { return run_import(*o); }, {&import_schema()}};
 }
 
 Verb add_export(CLI::App& app) {
@@ -403,10 +455,9 @@ Verb add_export(CLI::App& app) {
   command
       ->add_option(
           "--like", o->like,
-          "folder of a published model of this kind: its tokenizer and other files are copied, and so are the entries "
-          "of "
-          "config.json that are no options of the model. A GGUF file gets only its tokenizer. Without --like the "
-          "tokenizer is that of IN, if IN has one")
+          "folder of a published model of this kind. Its tokenizer and other files are copied, and the entries of "
+          "config.json that are not options of the model. A GGUF file gets only the tokenizer. Without --like, IN's "
+          "tokenizer is used if it has one")
       ->check(CLI::ExistingDirectory);
   std::set<std::string> opsets;
   for (int64_t opset : onnx::kOpsets) opsets.insert(text(opset));
@@ -416,7 +467,7 @@ Verb add_export(CLI::App& app) {
   add_shard_size(*command, "largest size of a weights file of the folder (default: 5GB)",
                  [o = o.get()](int64_t bytes) { o->shard = bytes; });
   add_common(*command, *o);
-  return {command, [o] { return run_export(*o); }};
+  return {command, [o] { return run_export(*o); }, {&export_schema()}};
 }
 
 }  // namespace isonorm::tools

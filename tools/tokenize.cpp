@@ -1,9 +1,9 @@
-// isonorm tokenize TOKENIZER TEXT OUT: a text as the file of token ids that train --data reads, and back.
+// isonorm tokenize TOKENIZER TEXT OUT: converts a text to a file of token ids for train --data, and back.
 #include <cstdio>
 #include <filesystem>
 
 #include "core/error.h"
-#include "core/system/mapped_file.h"
+#include "core/system/file.h"
 #include "core/system/terminal.h"
 #include "io/data/text.h"
 #include "io/replacement.h"
@@ -20,10 +20,28 @@ namespace {
 using tokenizers::Tokenizer;
 
 struct TokenizeOptions {
-  std::string tokenizer, in, out;
+  std::string tokenizer, in, out, json;
   bool decode = false, is_text = false;
   std::optional<data::IdWidth> ids;
 };
+
+struct Tokenized {
+  std::string file;
+  int64_t tokens;
+  const char* ids;
+  int64_t token_vocab;
+};
+
+const reports::Schema<Tokenized>& tokenize_schema() {
+  static const reports::Schema<Tokenized> schema{
+      "tokenize", "The file that `isonorm tokenize` wrote.",
+      reports::Fields<Tokenized>()
+          .add("file", &Tokenized::file, "the file that was written")
+          .add("tokens", &Tokenized::tokens, "number of tokens that were written, or with --decode read")
+          .add("ids", &Tokenized::ids, "width of an id, `u16` or `u32`")
+          .add("token_vocab", &Tokenized::token_vocab, "size of the vocabulary, for --token-vocab of `train`")};
+  return schema;
+}
 
 // A file that gets its name at the end, written in large pieces.
 class Output {
@@ -67,8 +85,9 @@ int64_t decode(const Tokenizer& tokenizer, std::string_view file, data::IdWidth 
   return static_cast<int64_t>(file.size() / width);
 }
 
-int run(const TokenizeOptions& o) {
-  check_outputs({{.option = "OUT", .path = o.out, .binary = !o.decode}}, {{"TOKENIZER", o.tokenizer}, {"IN", o.in}});
+int run(const TokenizeOptions& o, const CLI::App& command) {
+  check_outputs({{.option = "OUT", .path = o.out, .binary = !o.decode}, {"--json", o.json}},
+                {{"TOKENIZER", o.tokenizer}, {"IN", o.in}});
   if (o.ids && !o.decode) throw UsageError("--ids belongs to --decode");
   if (o.is_text && o.decode) throw UsageError("--text does not go with --decode, whose IN holds token ids");
   Tokenizer tokenizer(o.tokenizer);
@@ -87,9 +106,12 @@ int run(const TokenizeOptions& o) {
     count = o.decode ? decode(tokenizer, in, reading.width, out) : encode(tokenizer, data::without_mark(in), ids, out);
   });
   out.commit();
-  print_line(o.decode ? text(o.out, ": the text of ", count, " tokens, which were ", name_of(reading.width), ".")
-                      : text(o.out, ": ", count, " tokens, ", name_of(ids.width), ", for --token-vocab ",
-                             tokenizer.vocab(), "."));
+  const std::string said =
+      o.decode
+          ? text(o.out, ": the text of ", count, " tokens, which were ", name_of(reading.width), ".\n")
+          : text(o.out, ": ", count, " tokens, ", name_of(ids.width), ", for --token-vocab ", tokenizer.vocab(), ".\n");
+  const Tokenized made{o.out, count, name_of(o.decode ? reading.width : ids.width), tokenizer.vocab()};
+  print_and_write(said, [&] { write_json(o.json, tokenize_schema()(made), said, command); });
   return kOk;
 }
 
@@ -99,8 +121,9 @@ Verb add_tokenize(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tokenize", "Turn a text into a file of token ids to train on, or back");
   auto o = std::make_shared<TokenizeOptions>();
   command
-      ->add_option("TOKENIZER", o->tokenizer,
-                   "byte-level BPE: tokenizer.json, vocab.json with merges.txt beside it, or a folder that has them")
+      ->add_option(
+          "TOKENIZER", o->tokenizer,
+          "byte-level BPE: tokenizer.json, vocab.json with merges.txt next to it, or a folder with these files")
       ->required()
       ->check(CLI::ExistingPath);
   command->add_option("IN", o->in, "the text; with --decode a file of token ids")->required();
@@ -111,11 +134,13 @@ Verb add_tokenize(CLI::App& app) {
              "if every "
              "second u16 is 0)");
   command->add_flag("--text", o->is_text, "IN is a text, whatever bytes it has");
+  add_json(*command, o->json);
   command->footer(
-      "Ids are u16 where the vocabulary has at most 65536, else u32, little-endian. No token is added at begin or "
-      "end.\n"
+      "Ids are u16 if the vocabulary has at most 65536 tokens, else u32, little-endian. No token is added at the "
+      "beginning "
+      "or the end.\n"
       "Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
-  return {command, [o] { return run(*o); }};
+  return {command, [o, command] { return run(*o, *command); }, {&tokenize_schema()}};
 }
 
 }  // namespace isonorm::tools

@@ -1,4 +1,4 @@
-// isonorm verify A B: are two checkpoints one function, whatever the forms of their streams?
+// isonorm verify A B: are two checkpoints the same function, in whichever forms?
 #include "core/system/terminal.h"
 #include "tools/options.h"
 #include "tools/output.h"
@@ -8,11 +8,27 @@
 namespace isonorm::tools {
 namespace {
 
-int run(const services::VerifyOptions& o) {
+struct Verify {
+  services::VerifyOptions options;
+  std::string json;
+};
+
+std::string in_lines(const std::vector<std::string>& lines) {
+  std::string all;
+  for (const std::string& line : lines) all += line + "\n";
+  return all;
+}
+
+int run(const Verify& verb, const CLI::App& command) {
+  const services::VerifyOptions& o = verb.options;
   training::check_device(o.device);
-  check_outputs(services::files_of(o));
+  services::NamedFiles files = services::files_of(o);
+  files.outputs.push_back({"--json", verb.json});
+  check_outputs(files);
   const services::Verified found = services::verify(o);
-  for (const std::string& line : found.lines(o.quiet)) print_line(line);
+  print_and_write(in_lines(found.lines(o.quiet)), [&] {
+    write_json(verb.json, services::verify_schema()(found), in_lines(found.lines(false)), command);
+  });
   return exit_code(found.verdict());
 }
 
@@ -20,13 +36,14 @@ int run(const services::VerifyOptions& o) {
 
 Verb add_verify(CLI::App& app) {
   CLI::App* command = app.add_subcommand("verify", "Say whether two checkpoints are one function");
-  auto o = std::make_shared<services::VerifyOptions>();
+  auto verb = std::make_shared<Verify>();
+  services::VerifyOptions* o = &verb->options;
   command
       ->add_option("A", o->a, "a checkpoint of isonorm train, a safetensors file, or a folder of the Hugging Face hub")
       ->required();
   command->add_option("B", o->b, "another; the forms of their streams may differ")->required();
   command->add_option("--spec", o->spec,
-                      "as for isonorm convert: compares entries, and what the readers of the stream see");
+                      "as for isonorm convert: compares entries, and outputs of the readers of the stream");
   command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");
   command
       ->add_option("--up-to", o->up_to,
@@ -35,11 +52,12 @@ Verb add_verify(CLI::App& app) {
                    "from the weights")
       ->check(CLI::IsMember({"rotation"}));
   add_device(*command, o->device);
+  add_json(*command, verb->json);
   command->add_flag("-q,--quiet", o->quiet, "print the verdict only");
   command->footer(
       "Exit codes: 0 equivalent, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
       "70 no memory or threads, 130 interrupted.");
-  return {command, [o] { return run(*o); }};
+  return {command, [verb, command] { return run(*verb, *command); }, {&services::verify_schema()}};
 }
 
 }  // namespace isonorm::tools

@@ -54,5 +54,7 @@ struct AuditResult {
 AuditResult audit(const training::TrainingOptions& options, const TensorMap& weights = {});
 
 reports::Document document_of(const AuditResult& r);
+// The JSON of the document.
+const reports::Description& audit_description();
 
 }  // namespace isonorm::equivalence

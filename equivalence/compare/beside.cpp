@@ -4,12 +4,11 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "core/view.h"
 #include "equivalence/convert/checkpoint_facts.h"
-#include "equivalence/judge/pairs.h"
 #include "equivalence/judge/criterion.h"
+#include "equivalence/judge/pairs.h"
 #include "training/steps/loop.h"
 
 namespace isonorm::equivalence {

@@ -94,5 +94,7 @@ TensorsComparison compare_tensors(const LazyState& a, const LazyState& b, const 
 
 // A row per tensor.
 reports::Document document_of(const TensorsComparison& r);
+// The JSON of the document.
+const reports::Description& compare_description();
 
 }  // namespace isonorm::equivalence

@@ -6,20 +6,21 @@
 
 #include "autograd/ops/create.h"
 #include "core/printed.h"
+#include "core/system/failures.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "equivalence/convert/convertible.h"
+#include "equivalence/judge/result_fields.h"
 #include "equivalence/reference/reference.h"
 #include "equivalence/reference/stream_sum.h"
-#include "equivalence/verify/file_conversion.h"
+#include "equivalence/services/file_conversion.h"
+#include "equivalence/services/model_data.h"
+#include "equivalence/services/named_files.h"
+#include "equivalence/services/rotation.h"
 #include "exchange/hub/folder.h"
 #include "exchange/hub/llama.h"
 #include "io/json_text.h"
 #include "streams/stream.h"
-#include "core/system/failures.h"
-#include "equivalence/services/model_data.h"
-#include "equivalence/services/named_files.h"
-#include "equivalence/services/rotation.h"
 
 namespace isonorm::services {
 namespace {
@@ -27,7 +28,7 @@ namespace {
 using namespace equivalence;
 using streams::Form;
 
-// What the user asked for, found in the file or not.
+// Throws if the file has another form than the user named.
 void check_form(const std::string& asked, const std::string& form, bool raw, const std::string& file) {
   if (asked.empty() || asked == form || (raw && row_of(streams::form_named(asked)).raw())) return;
   check(false, file, ": its form is ", form, raw ? " with raw weights" : "", ", not ", asked);
@@ -58,7 +59,14 @@ class Converter {
     config_ = o.as.empty() ? folder_->config.values() : hub::llama_config(folder_->config);
   }
 
-  bool convert() {
+  Converted convert() {
+    found_.written = converts();
+    found_.file = o_.out, found_.form = form_;
+    return found_;
+  }
+
+ private:
+  bool converts() {
     if (!folder_ && o_.spec.empty() && !rotates() && exports()) return export_raw();
     folder_ || !o_.spec.empty() ? by_spec() : by_model();
     if (!o_.reference.empty() && !held_to_reference()) return false;
@@ -67,11 +75,11 @@ class Converter {
       if (plan_) s.conversion.complete(plan_->outline, made_in());
       judge(s);
       if (o_.stop()) throw Interrupted();
-      if (!o_.quiet) print_changes(s.conversion, o_.print);
+      if (!o_.quiet) print_changes(s.conversion, [this](const std::string& line) { print(line); });
     }
-    for (const std::string& line : figures_) o_.print(line);
+    for (const std::string& line : figures_) print(line);
     if (!same_) {
-      o_.print(text(
+      print(text(
           "Not verified: ", o_.out, " was not written.",
           exact_ ? " The result in f64 is the same; rounding to the stored dtype loses too much: see --dtype." : ""));
       return false;
@@ -80,14 +88,13 @@ class Converter {
     return true;
   }
 
- private:
   struct Stream {
-    std::string name, of;  // "image", "image: " where the file has several
+    std::string name, of;  // "image", "image: " if the file has several streams
     LazyState state;
     FileConversion conversion;
   };
 
-  // That of all streams.
+  // The tensors of all streams.
   LazyState result() const {
     LazyState all;
     std::map<std::string, size_t> stream_of;
@@ -106,14 +113,15 @@ class Converter {
   Form to() const { return streams::form_named(form_); }
   NumberFormat made_in() const { return format_.value_or(coarsest(file_.state.outline, file_.state.half)); }
 
-  void write(const LazyState& result) const {
+  void write(const LazyState& result) {
     io::FileContent content = io::content_of(result, file_.foreign);
+    found_.tensors = content.entries.size();
     content.read = [stop = o_.stop, read = std::move(content.read)](const std::string& name) {
       if (stop()) throw Interrupted();
       return read(name);
     };
     if (folder_) {
-      // A rotation makes no bias: the class lacks those that the conversion made.
+      // A rotation adds no biases: the class lacks only biases from an earlier conversion.
       const std::vector<std::string> biases = rotates() ? said_.biases : new_biases(result);
       std::vector<streams::Placement> layouts;
       for (const Stream& s : streams_) layouts.push_back(s.conversion.layout());
@@ -127,11 +135,10 @@ class Converter {
       warn_of_averages(*file_.file, o_.in);
     }
     for (const std::string& norm : identity_)
-      o_.print(
-          text("'", norm, "' is in the rows of its table now: the program that runs the result must leave it out."));
+      print(text("'", norm, "' is in the rows of its table now: the program that runs the result must leave it out."));
     for (const std::string& module : recentred_)
-      o_.print(text("recentred once at '", module, "': the program that runs the result must take ",
-                    row_of(to()).entry_text, " of the rows that enter it."));
+      print(text("recentred once at '", module, "': the program that runs the result must take ",
+                 row_of(to()).entry_text, " of the rows that enter it."));
     const bool own_code = folder_ && folder_->config.own_code();
     const bool described = !o_.spec.empty(), known = !described && !own_code;
     const std::string verdict =
@@ -141,11 +148,11 @@ class Converter {
         : rotates() ? "rotated as the description says; the description itself is unchecked."
         : described ? "converted as the description says; the description itself is unchecked (--reference checks it)."
                     : "converted as its family is; config.json names code of its own (auto_map), which is unchecked.";
-    o_.print(text(o_.out, ": ", form_, ", ", content.entries.size(), " tensors, ", verdict));
+    print(text(o_.out, ": ", form_, ", ", content.entries.size(), " tensors, ", verdict));
   }
 
-  // The norms whose gain and bias went into their readers have ones and zeros in their place, where they had a gain and a
-  // bias; as a LLaMA, each has a gain.
+  // Adds ones for the gains and zeros for the biases that were multiplied into readers. In a LLaMA every norm has a
+  // gain.
   LazyState with_unit_gains(LazyState result) const {
     struct Unit {
       double value;
@@ -180,23 +187,23 @@ class Converter {
   }
 
   // Stock classes have a place for an untied head, and pass over biases that they have none for.
-  void say_loader(const std::vector<std::string>& biases) const {
+  void say_loader(const std::vector<std::string>& biases) {
     if ((o_.fold == "none" && identity_.empty() && recentred_.empty()) || !o_.as.empty()) return;
     ShortList names(", ", 3);
     for (const std::string& bias : biases) names.add(bias);
     if (!biases.empty())
-      o_.print(text("new: ", names, ". A class of transformers that has no place for them passes over them."));
-    o_.print(text(o_.out, "/isonorm_torch.py: load(FOLDER) gives that class, with what it lacks."));
+      print(text("new: ", names, ". A class of transformers that has no place for them passes over them."));
+    print(text(o_.out, "/isonorm_torch.py: load(FOLDER) gives that class, with what it lacks."));
   }
 
-  // Whether the file holds raw weights, which are the Pre-LN model's, of a model that runs in another form.
+  // Returns true if the file holds the raw weights of a Pre-LN model that runs in another form.
   bool exports() const {
     if (file_.description.empty() || !row_of(to()).raw()) return false;
     const training::ModelOptions options(file_.description);
     return row_of(training::stored_form(options)).raw() && !row_of(options.stream().form).raw();
   }
 
-  // The Pre-LN model of the same weights.
+  // Writes the Pre-LN model with the same weights.
   bool export_raw() {
     training::ModelOptions options(file_.description);
     check_form(o_.from, name_of(options.stream().form), true, o_.in);
@@ -206,15 +213,17 @@ class Converter {
     const LazyState result = io::in_format(file_.state, format_);
     const Tensor inputs = options.inputs(kRandomRows, 1);
     const Agreement logits = compare_models(file_.description, file_.state, metadata_, result, inputs);
-    o_.print(text(o_.in, " holds raw weights: those of the Pre-LN model, which its ",
-                  name_of(training::ModelOptions(file_.description).stream().form), " form maps as it runs."));
-    o_.print(agreement_text("as stored, " + random_inputs_text(options), logits));
+    print(text(o_.in, " holds raw weights: those of the Pre-LN model, which its ",
+               name_of(training::ModelOptions(file_.description).stream().form), " form maps as it runs."));
+    const std::string what = "as stored, " + random_inputs_text(options);
+    found_.checks.push_back({what, logits.equivalent(), logits.deviation, logits.bound()});
+    print(agreement_text(what, logits));
     if (o_.stop()) throw Interrupted();
     if (logits.equivalent()) {
       write(result);
       return true;
     }
-    o_.print(text("Not verified: ", o_.out, " was not written."));
+    print(text("Not verified: ", o_.out, " was not written."));
     return false;
   }
 
@@ -264,7 +273,8 @@ class Converter {
     streams_.push_back({name, name.empty() ? "" : name + ": ", state, FileConversion(state, layout, to(), format_)});
   }
 
-  // Whether the source, as the description has it, gives what the program computed that it came from.
+  // Returns true if the source, read by its description, computes the numbers that the program recorded in the
+  // reference.
   bool held_to_reference() {
     const TensorMap reference = load_reference(o_.reference);
     const Scope scope(o_.reference);
@@ -273,7 +283,7 @@ class Converter {
     return true;
   }
 
-  // Those of one stream, "image/NAME" where it has a name.
+  // The reference's tensors of one stream. A stream with a name has them as "image/NAME".
   TensorMap rows_of(const std::string& stream, const TensorMap& reference) const {
     if (stream.empty()) return reference;
     TensorMap own;
@@ -299,27 +309,34 @@ class Converter {
       why = text("the output of '", f.unseen, "' would agree ", f.reading, ", too (", printed("%.2g", f.power),
                  " of the bound): these rows do not show what is right");
     if (!why.empty()) {
-      o_.print(text("Not verified: ", o_.out, " was not written: in the reference ", why));
+      print(text("Not verified: ", o_.out, " was not written: in the reference ", why));
       return false;
     }
     say(text(s.of, "reference: ", f.readers_held, " of ", f.readers, " readers, ", f.writers_held, " of ", f.writers,
              " writers agree, at most ", printed("%.2g", f.share), " of the bound",
              std::isinf(f.power) ? "" : printed("; with another dim, norm or bias at least %.2g of it", f.power)),
-        true, true);
+        {s.of + "reference", true, f.share, 1}, true);
     say(text(s.of, "reference: ", sum.summed, " of ", sum.readers, " readers read the sum of what writers wrote, ",
              sum.seen, " of ", sum.writers, " of these are seen there"),
-        true, true);
+        {s.of + "sums of writers in the reference", true}, true);
     if (unchecked_.empty() && !sum.open.empty()) unchecked_ = s.of + sum.open;
     return true;
   }
 
-  void say(const std::string& figure, bool same, bool exactly) {
-    figures_.push_back(figure);
-    same_ = same_ && same;
-    if (exactly) exact_ = exact_ && same;
+  void print(const std::string& line) {
+    found_.text += line + "\n";
+    o_.print(line);
   }
 
-  // The conversion itself in f64, then what was rounded: every entry, what the readers see of random rows, logits.
+  void say(const std::string& figure, const Converted::Check& check, bool exactly) {
+    figures_.push_back(figure);
+    found_.checks.push_back(check);
+    same_ = same_ && check.equivalent;
+    if (exactly) exact_ = exact_ && check.equivalent;
+  }
+
+  // Judges the conversion in f64, then the rounded result: every entry, the readers' outputs on random rows, the
+  // logits.
   void judge(const Stream& s) {
     const FileConversion& c = s.conversion;
     judge(c, s.of + "in f64, ", c.exact(), c.result_in_f64(), true);
@@ -328,10 +345,12 @@ class Converter {
 
   void judge(const FileConversion& c, const std::string& when, const ConversionFindings& found, const LazyState& result,
              bool exactly) {
+    if (!found_.first_difference) found_.first_difference = found.entries.largest;
     say(entries_text(when + "entries", found.entries),
-        found.entries.relation == EntryComparison::Relation::second_rounded, exactly);
+        {when + "entries", found.entries.relation == EntryComparison::Relation::second_rounded, found.entries.share, 1},
+        exactly);
     const auto output = [&](const std::string& what, const Agreement& a) {
-      say(agreement_text(when + what, a), a.equivalent(), exactly);
+      say(agreement_text(when + what, a), {when + what, a.equivalent(), a.deviation, a.bound()}, exactly);
     };
     output("readers of random rows", found.readers);
     if (!plan_) return;
@@ -345,20 +364,47 @@ class Converter {
 
   const ConvertOptions& o_;
   training::OpenModelFile file_;
-  std::optional<hub::Folder> folder_;   // of the hub, where IN is one
-  json config_;                         // of the folder that is written
-  hub::SaidOfConversion said_;          // by that folder
-  std::string form_, said_form_;        // of the result; of what was converted before
-  std::optional<NumberFormat> format_;  // that was asked for
+  std::optional<hub::Folder> folder_;   // of the hub, if IN is one
+  json config_;                         // config.json of the folder that is written
+  hub::SaidOfConversion said_;          // by config.json of IN
+  std::string form_, said_form_;        // form of the result; form that IN says it has
+  std::optional<NumberFormat> format_;  // of --dtype
   std::vector<Stream> streams_;
-  // Of a description: norms behind tables, which leave; modules that a stream enters with a mean.
+  // With a description: norms after tables, which the conversion removes; modules through which rows with a mean enter
+  // a stream.
   std::vector<std::string> identity_, recentred_;
-  std::optional<ModelPlan> plan_;  // where the file says what model it holds
+  std::optional<ModelPlan> plan_;  // if the file says what model it holds
   Metadata metadata_;
   std::vector<std::string> figures_;
-  std::string unchecked_;  // what the reference does not show of the description
+  std::string unchecked_;  // the part of the description that the reference does not check
   bool same_ = true, exact_ = true;
+  Converted found_;
 };
+
+reports::Fields<Converted> converted_fields() {
+  using Check = Converted::Check;
+  const auto check =
+      reports::Fields<Check>()
+          .add("what", &Check::what, "what was compared")
+          .add("equivalent", &Check::equivalent, "the two agree as far as rounding explains")
+          .add("deviation", &Check::deviation, "relative; of entries the share of their bound; null: none")
+          .add("bound", &Check::bound, "a larger deviation would be detected; null: none");
+  return reports::Fields<Converted>()
+      .add(
+          "verdict",
+          [](const Converted& c) {
+            return name_of(std::ranges::all_of(c.checks, &Check::equivalent) ? Verdict::equivalent
+                                                                             : Verdict::different);
+          },
+          "`equivalent` or `different`: the result and the original")
+      .add("written", &Converted::written, "the result is verified and was written")
+      .add("file", &Converted::file, "the file or folder that was to be written")
+      .add("form", &Converted::form, "form of its residual stream")
+      .add("tensors", &Converted::tensors, "number of its tensors; null: it was not written")
+      .add("first_difference", &Converted::first_difference,
+           "the entry with the largest difference beyond rounding; null: there is none", difference_fields())
+      .add("checks", &Converted::checks, "every comparison", check);
+}
 
 }  // namespace
 
@@ -379,6 +425,18 @@ NamedFiles files_of(const ConvertOptions& o) {
            {"--basis", basis_file(o.basis)}}};
 }
 
-bool convert(const ConvertOptions& options) { return Converter(options).convert(); }
+Converted convert(const ConvertOptions& options) { return Converter(options).convert(); }
+
+const reports::Schema<Converted>& convert_schema() {
+  static const reports::Schema<Converted> schema{
+      "convert", "The conversion of a file, and whether `isonorm convert` verified it.", converted_fields()};
+  return schema;
+}
+
+const reports::Schema<Converted>& rotate_schema() {
+  static const reports::Schema<Converted> schema{
+      "rotate", "The rotation of a file, and whether `isonorm rotate` verified it.", converted_fields()};
+  return schema;
+}
 
 }  // namespace isonorm::services

@@ -4,14 +4,15 @@
 #include <filesystem>
 #include <optional>
 
+#include "core/system/failures.h"
 #include "core/system/terminal.h"
 #include "equivalence/convert/convertible.h"
+#include "equivalence/judge/result_fields.h"
+#include "equivalence/services/model_data.h"
+#include "equivalence/services/named_files.h"
 #include "exchange/hub/family.h"
 #include "io/json_text.h"
 #include "streams/stream.h"
-#include "core/system/failures.h"
-#include "equivalence/services/model_data.h"
-#include "equivalence/services/named_files.h"
 
 namespace isonorm::services {
 namespace {
@@ -24,7 +25,7 @@ struct Input {
   std::string path;
   training::OpenModelFile file = {};
   std::optional<hub::Folder> folder = {};
-  Form form = Form::layer_norm;  // of its stream, where it does not describe its model
+  Form form = Form::layer_norm;  // of its stream, if the file does not describe its model
 
   explicit Input(const std::string& p) : path(p) {
     if (!std::filesystem::is_directory(path)) {
@@ -55,7 +56,7 @@ Verification by_models(const VerifyOptions& o, const Input& a, const Input& b) {
   return verify_models(a.file, b.file, more, o.device, !o.up_to.empty());
 }
 
-// Tensors that are held as bytes are compared as bytes, so their dtypes must be one.
+// Tensors that are stored as bytes are compared as bytes, so their dtypes must be equal.
 void check_dtypes(const Input& a, const Input& b) {
   const auto look = [](const Input& one, const Input& other) {
     for (const auto& [name, dtype] : one.file.foreign) {
@@ -67,7 +68,7 @@ void check_dtypes(const Input& a, const Input& b) {
   look(a, b), look(b, a);
 }
 
-// What a converted input says that its program must do is what its streams ask for.
+// Throws if the file says of its program's duties (recentring, norms) something else than its streams require.
 void check_said(const Input& of, const std::vector<streams::FileStream>& streams) {
   std::vector<std::string> recentred;
   size_t norms = 0;
@@ -93,7 +94,8 @@ void check_said(const Input& of, const std::vector<streams::FileStream>& streams
         "config.json says of other norms than the family has that they were converted");
 }
 
-// By --spec, or as the family of a folder is; a file beside a folder as that one's.
+// The streams by --spec, else by the family of the folder. A file that is compared with a folder has the folder's
+// streams.
 std::vector<streams::FileStream> streams_of(const VerifyOptions& o, const Input& of, const Input& other) {
   const std::string& spec = !o.spec.empty() ? o.spec : of.folder ? of.path : other.path;
   const bool converted = of.folder ? !hub::converted(of.folder->config).form.empty()
@@ -104,7 +106,7 @@ std::vector<streams::FileStream> streams_of(const VerifyOptions& o, const Input&
   return streams;
 }
 
-// Of each stream, by name.
+// The findings for each stream, with its name.
 std::vector<std::pair<std::string, Verification>> by_layouts(const VerifyOptions& o, const Input& a, const Input& b) {
   const auto of_a = streams_of(o, a, b), of_b = streams_of(o, b, a);
   check(std::ranges::equal(of_a, of_b, {}, &streams::FileStream::name, &streams::FileStream::name), "verify: ", a.path,
@@ -124,11 +126,122 @@ std::vector<std::pair<std::string, Verification>> by_layouts(const VerifyOptions
   return verdicts;
 }
 
+// Of two streams, of A and B.
+struct StreamVerdict {
+  const std::string& stream;
+  const Verification& found;
+
+  Judgement judgement = found.judgement();
+};
+
+std::vector<StreamVerdict> stream_verdicts(const Verified& v) {
+  std::vector<StreamVerdict> all;
+  for (const auto& [name, found] : v.streams) all.push_back({name, found});
+  return all;
+}
+
+struct Output {
+  const std::string& what;
+  const Agreement& found;
+};
+
+std::vector<Output> outputs_of(const StreamVerdict& s) {
+  std::vector<Output> all;
+  for (const auto& [what, agreement] : s.found.outputs) all.push_back({what, agreement});
+  return all;
+}
+
+const char* relation_name(EntryComparison::Relation relation) {
+  constexpr const char* kNames[] = {"identical",    "second_rounded", "first_rounded",
+                                    "both_rounded", "through_a_form", "none"};
+  return kNames[static_cast<size_t>(relation)];
+}
+
+reports::Fields<StreamVerdict> stream_fields() {
+  const auto output =
+      reports::Fields<Output>()
+          .add(
+              "what", [](const Output& o) { return o.what; }, "which output")
+          .add(
+              "equivalent", [](const Output& o) { return o.found.equivalent(); }, "rounding explains the deviation")
+          .add(
+              "deviation", [](const Output& o) { return o.found.deviation; }, "largest, relative to the largest output")
+          .add(
+              "control", [](const Output& o) { return o.found.control; }, "deviation if every weight moves by one ulp")
+          .add(
+              "detectable", [](const Output& o) { return o.found.bound(); }, "a larger deviation is detected");
+  return reports::Fields<StreamVerdict>()
+      .add(
+          "stream", [](const StreamVerdict& s) { return s.stream; }, "its name; empty: the file has one")
+      .add(
+          "verdict", [](const StreamVerdict& s) { return name_of(s.judgement.verdict); }, "as above")
+      .add(
+          "sentence", [](const StreamVerdict& s) { return s.judgement.sentence(); }, "why")
+      .add(
+          "relation", [](const StreamVerdict& s) { return relation_name(s.found.entries.relation); },
+          "how rounding explains the entries: `identical`, `first_rounded`, `second_rounded`, `both_rounded`, "
+          "`through_a_form` or `none`")
+      .add(
+          "share", [](const StreamVerdict& s) { return s.found.entries.share; }, "of its bound that an entry uses")
+      .add(
+          "first_difference", [](const StreamVerdict& s) { return s.found.entries.largest; },
+          "the entry with the largest difference beyond rounding; null: there is none", difference_fields())
+      .add(
+          "options", [](const StreamVerdict& s) { return if_any(s.found.options); }, "options that differ; null: none")
+      .add(
+          "rotation", [](const StreamVerdict& s) { return if_any(s.found.rotation); }, "with --up-to; else null")
+      .add("outputs", outputs_of, "of the two models on the same inputs", output);
+}
+
 }  // namespace
+
+const reports::Schema<Verified>& verify_schema() {
+  const auto first = [](const Verified& v) -> std::optional<EntryPlace> {
+    for (const auto& [_, found] : v.streams)
+      if (found.entries.largest) return found.entries.largest;
+    return {};
+  };
+  static const reports::Schema<Verified> schema{
+      "verify", "Two files, and whether they are one function: `isonorm verify`.",
+      reports::Fields<Verified>()
+          .add(
+              "verdict", [](const Verified& v) { return name_of(v.verdict()); },
+              "`equivalent`, `different` or `undecided`")
+          .add(
+              "sentence",
+              [](const Verified& v) {
+                const std::vector<std::string> lines = v.lines(true);
+                std::string all;
+                for (const std::string& line : lines) all += (all.empty() ? "" : " ") + line;
+                return all;
+              },
+              "why")
+          .add("first_difference", first, "the first of the streams'; null: there is none", difference_fields())
+          .add(
+              "likely_cause",
+              [](const Verified& v) -> std::optional<std::string> {
+                for (const auto& [_, found] : v.streams)
+                  if (!found.options.empty()) return "their options differ: " + found.options;
+                return {};
+              },
+              "null: none was found")
+          .add(
+              "detectable",
+              [](const Verified& v) {
+                std::optional<double> largest;
+                for (const auto& [_, found] : v.streams)
+                  for (const auto& [what, agreement] : found.outputs)
+                    largest = std::max(largest.value_or(0), agreement.bound());
+                return largest;
+              },
+              "a larger deviation of any output is detected; null: no output was compared")
+          .add("streams", stream_verdicts, "one for each residual stream", stream_fields())};
+  return schema;
+}
 
 Verdict Verified::verdict() const {
   Verdict worst = Verdict::equivalent;
-  for (const auto& [stream, v] : streams) worst = std::max(worst, v.judgement().verdict);
+  for (const auto& [_, found] : streams) worst = std::max(worst, found.judgement().verdict);
   return worst;
 }
 

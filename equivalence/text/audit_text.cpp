@@ -3,6 +3,7 @@
 
 #include "core/printed.h"
 #include "equivalence/compare/audit.h"
+#include "equivalence/judge/result_fields.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -90,14 +91,71 @@ std::string shown_text(const AuditResult& r) {
   return text(" The examples were the first ", r.shown_context, " of ", model.context(), " positions.");
 }
 
-std::string sentence(const AuditResult& r) {
+const AuditResult::Row* first_unexplained(const AuditResult& r) {
   for (const AuditResult::Row& row : r.rows)
-    if (!(row.gradient <= row.bound))
-      return text(row.name, " has a gradient of ", scientific(row.gradient), " in its ", row.invisible,
-                  ", rounding explains ", scientific(row.bound), ".");
+    if (!(row.gradient <= row.bound)) return &row;
+  return nullptr;
+}
+
+std::string sentence(const AuditResult& r) {
+  if (const AuditResult::Row* row = first_unexplained(r))
+    return text(row->name, " has a gradient of ", scientific(row->gradient), " in its ", row->invisible,
+                ", rounding explains ", scientific(row->bound), ".");
   return text(
       "of ", r.numbers(), " numbers ", r.directions(), printed(" (%.1f %%)", 100 * share(r.directions(), r.numbers())),
       " are directions without gradient; the stream's mean drifts to ", scientific(r.shift), " of its rms in bf16.");
+}
+
+const reports::Schema<AuditResult>& audit_schema() {
+  using Row = AuditResult::Row;
+  using Drift = AuditResult::Drift;
+  const auto parameter =
+      reports::Fields<Row>()
+          .add("name", &Row::name, "of the parameter")
+          .add(
+              "shape", [](const Row& r) { return std::vector<int64_t>(r.shape.begin(), r.shape.end()); }, "its sizes")
+          .add("numbers", &Row::numbers, "how many it has")
+          .add(
+              "invisible", [](const Row& r) { return if_any(r.invisible); },
+              "directions without gradient in words; null: none")
+          .add("directions", &Row::directions, "how many of them there are")
+          .add("gradient", &Row::gradient, "part of its gradient in these directions, relative to the gradient's size")
+          .add("bound", &Row::bound, "largest such part that rounding explains");
+  const auto drift = reports::Fields<Drift>()
+                         .add("norm", &Drift::norm, "the norm that reads the stream")
+                         .add("f64", &Drift::f64, "largest |mean| / rms in f64")
+                         .add("f32", &Drift::f32, "the same in f32")
+                         .add("bf16", &Drift::bf16, "the same in bf16");
+  static const reports::Schema<AuditResult> schema{
+      "audit", "What the loss of a model cannot see, as `isonorm audit` measured it.",
+      reports::Fields<AuditResult>()
+          .add(
+              "verdict",
+              [](const AuditResult& r) { return name_of(r.as_expected ? Verdict::equivalent : Verdict::different); },
+              "`equivalent`: no direction that theory calls invisible has a gradient; else `different`")
+          .add(
+              "sentence", [](const AuditResult& r) { return sentence(r) + shown_text(r); }, "the numbers that decide")
+          .add(
+              "first_difference",
+              [](const AuditResult& r) -> std::optional<EntryPlace> {
+                const Row* row = first_unexplained(r);
+                if (!row) return {};
+                return EntryPlace{row->name, {}, row->gradient, 0, row->gradient};
+              },
+              "the first parameter with such a gradient, which is 0 in theory; null: there is none",
+              difference_fields())
+          .add("numbers", &AuditResult::numbers, "of all parameters")
+          .add("directions", &AuditResult::directions, "directions without gradient")
+          .add(
+              "share", [](const AuditResult& r) { return share(r.directions(), r.numbers()); }, "directions / numbers")
+          .add("parameters", &AuditResult::rows, "one for each", parameter)
+          .add("drift", &AuditResult::drift, "drift of the stream's mean, as each norm reads it", drift)
+          .add("shift", &AuditResult::shift, "largest drift in bf16")
+          .add("shift_error", &AuditResult::shift_error, "error of the output in f64 if the stream is shifted by that")
+          .add("shift_error_centred", &AuditResult::shift_error_centred, "the same if readers have zero row sums")
+          .add("bf16_error", &AuditResult::bf16_error, "error of the output of the whole model in bf16")
+          .add("bf16_error_centred", &AuditResult::bf16_error_centred, "the same if readers have zero row sums")};
+  return schema;
 }
 
 }  // namespace
@@ -107,14 +165,13 @@ reports::Document document_of(const AuditResult& r) {
           .tone = r.as_expected ? reports::Tone::good : reports::Tone::bad,
           .verdict = r.as_expected ? "As theory says" : "Not as theory says",
           .sentence = sentence(r) + shown_text(r),
-          .details = {{"numbers", r.numbers()},
-                      {"directions without gradient", r.directions()},
-                      {"share without gradient", share(r.directions(), r.numbers())},
-                      {"drift in bf16", r.shift}},
           .tables = {parameter_table(r), drift_table(r), error_table(r)},
           .figures = {drift_figure(r)},
           .remarks = {advice(r)},
-          .environment = environment_of(r.manifest, r.seconds)};
+          .environment = environment_of(r.manifest, r.seconds),
+          .result = audit_schema()(r)};
 }
+
+const reports::Description& audit_description() { return audit_schema(); }
 
 }  // namespace isonorm::equivalence

@@ -99,6 +99,8 @@ std::pair<std::string, std::string> conclusion(const TableResult& r) {
 
 }  // namespace
 
+std::string sentence_of(const TableResult& result) { return conclusion(result).second; }
+
 std::string title_of(const TableOptions& o) {
   return text(training::name_and_origin(*o.model), connections_text(o.connection), o.affine ? ", affine norms" : "",
               o.tied ? ", tied head" : "", o.made ? ", made images" : "");
@@ -186,6 +188,7 @@ reports::Document document_of(std::span<const TableResult> results) {
   std::tie(d.verdict, d.sentence) = conclusion(*worst);
   d.tone = tone_of(worst->verdict);
   d.environment = environment_of(results[0].manifest, seconds);
+  d.result = table_schema()(results);
   return d;
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "equivalence/grid/grid.h"
-#include "reports/document.h"
+#include "reports/result.h"
 
 namespace isonorm::equivalence {
 
@@ -25,5 +25,8 @@ reports::TextTable variants_table(const TableResult& result);
 
 // The document of at least one grid. Its verdict is the verdict of the first grid with the worst verdict.
 reports::Document document_of(std::span<const TableResult> results);
+// The sentence of one grid's document, and the JSON of a document.
+std::string sentence_of(const TableResult& result);
+const reports::Schema<std::span<const TableResult>>& table_schema();
 
 }  // namespace isonorm::equivalence

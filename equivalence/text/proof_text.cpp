@@ -99,21 +99,6 @@ std::string equivalence_text(const ProofResult& proof) {
   return text(result, " ", capitalized(detectable_text(h)), ".", note.empty() ? "" : text(" ", note, "."));
 }
 
-// The sentence that explains the verdict.
-std::string reason(const ProofResult& proof) {
-  if (proof.interrupted) return "interrupted, nothing is concluded.";
-  if (proof.runs.empty()) return "there was nothing to compare.";
-  for (const RunResult& run : proof.runs) {
-    if (run.as_expected || (proof.verdict == Verdict::different && run.verdict == Verdict::undecided)) continue;
-    if (run.verdict == run.expected)
-      return text(run_name(run), " came out ", name_of(run.verdict), ", as expected, but it does not count (",
-                  run.reason, ").");
-    return text(run_name(run), " was expected to come out ", name_of(run.expected), " and came out ",
-                name_of(run.verdict), " (", run.reason, ").");
-  }
-  return equivalence_text(proof);
-}
-
 std::vector<std::string> method(const ProofResult& proof) {
   return {text(
       "All runs start from one initialisation and see the same batches. At every step the loss, the gradients (entry "
@@ -127,19 +112,6 @@ std::vector<std::string> method(const ProofResult& proof) {
       " steps and the end of the run, it is undecided. A negative control must start as the same function and within ",
       kNegativeSteps, " steps exceed ", separation(proof.options.training.dtype),
       " D_c and 1e-5 in each of the three.")};
-}
-
-void add_horizon(std::vector<reports::Named>& values, const Horizon& h) {
-  const auto text_or_none = [](const std::string& s) { return s.empty() ? reports::Value{} : reports::Value{s}; };
-  values.insert(values.end(), {{"horizon", int64_t{h.steps}},
-                               {"ended by", text_or_none(h.ended_by)},
-                               {"term of the bound", text_or_none(h.term)},
-                               {"limit of the loss", h.limit.loss},
-                               {"limit of gradients", h.limit.gradient},
-                               {"limit of weights", h.limit.weight},
-                               {"detectable in the loss", h.detectable.loss},
-                               {"detectable in gradients", h.detectable.gradient},
-                               {"detectable in weights", h.detectable.weight}});
 }
 
 // Loss and deviations of a run at `step` (from 1); null if the run has not reached it.
@@ -177,22 +149,34 @@ std::string run_name(const RunResult& run) {
   return run.seed == 0 ? run.form : text(run.form, " + 1 ulp (seed ", run.seed, ")");
 }
 
+std::string sentence_of(const ProofResult& proof) {
+  if (proof.interrupted) return "interrupted, nothing is concluded.";
+  if (proof.runs.empty()) return "there was nothing to compare.";
+  for (const RunResult& run : proof.runs) {
+    if (run.as_expected || (proof.verdict == Verdict::different && run.verdict == Verdict::undecided)) continue;
+    if (run.verdict == run.expected)
+      return text(run_name(run), " came out ", name_of(run.verdict), ", as expected, but it does not count (",
+                  run.reason, ").");
+    return text(run_name(run), " was expected to come out ", name_of(run.expected), " and came out ",
+                name_of(run.verdict), " (", run.reason, ").");
+  }
+  return equivalence_text(proof);
+}
+
 reports::Document document_of(const ProofResult& proof) {
   const training::TrainingOptions& o = proof.options.training;
-  reports::Document d{
-      .title = "One Transformer in several coordinates",
-      .about = text("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm ", o.model.row().noun,
-                    "s trained side by side, and compared step by step. ", name_of(o.dtype), ", ", rows_text(o), ", ",
-                    plural(o.step_count(), "step"), "."),
-      .tone = tone_of(proof.verdict),
-      .verdict = capitalized(name_of(proof.verdict)),
-      .sentence = reason(proof),
-      .details = {{"steps", static_cast<int64_t>(proof.reference.losses.size())}, {"tested on", proof.test_count}},
-      .tables = {runs_table(proof), reasons_table(proof)},
-      .figures = {loss_figure(proof), deviation_figure(proof)},
-      .method = method(proof),
-      .environment = environment_of(proof.manifest, proof.seconds)};
-  add_horizon(d.details, proof.horizon);
+  reports::Document d{.title = "One Transformer in several coordinates",
+                      .about = text("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm ", o.model.row().noun,
+                                    "s trained side by side, and compared step by step. ", name_of(o.dtype), ", ",
+                                    rows_text(o), ", ", plural(o.step_count(), "step"), "."),
+                      .tone = tone_of(proof.verdict),
+                      .verdict = capitalized(name_of(proof.verdict)),
+                      .sentence = sentence_of(proof),
+                      .tables = {runs_table(proof), reasons_table(proof)},
+                      .figures = {loss_figure(proof), deviation_figure(proof)},
+                      .method = method(proof),
+                      .environment = environment_of(proof.manifest, proof.seconds),
+                      .result = proof_schema()(proof)};
   return d;
 }
 

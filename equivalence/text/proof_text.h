@@ -4,7 +4,7 @@
 #include <string>
 
 #include "equivalence/lockstep/result.h"
-#include "reports/document.h"
+#include "reports/result.h"
 
 namespace isonorm::equivalence {
 
@@ -20,6 +20,9 @@ std::vector<reports::TextCell> deviation_cells(const RunResult& run);
 // "Equivalent. ...", "Different: ..." or "Undecided: ...", with the figures, horizon and what is detectable, or with the
 // first run that was not as expected. Then a row per run, and losses and deviations at every step.
 reports::Document document_of(const ProofResult& proof);
+// The sentence of the document, and its JSON.
+std::string sentence_of(const ProofResult& proof);
+const reports::Schema<ProofResult>& proof_schema();
 
 // The log of a proof: JSON, a line per step, after log_manifest() (training_log.h). The line of a step: phase, step,
 // lr, the reference's loss, and the loss and deviations of every control and run of this phase.

@@ -280,6 +280,37 @@ std::vector<std::string> method(const CertificateResult& r) {
           "is degenerate: a normalised row is a sign, and its gradient almost 0; its values alone are compared.")};
 }
 
+struct Certificate {
+  const CertificateResult& result;
+  const reports::Document& document;
+};
+
+const reports::Schema<Certificate>& certificate_schema() {
+  static const reports::Schema<Certificate> schema{
+      "certificate", "What `isonorm prove --certificate` found.",
+      reports::Fields<Certificate>()
+          .add(
+              "verdict", [](const Certificate& c) { return name_of(c.result.verdict); },
+              "over all trainings and points")
+          .add(
+              "sentence", [](const Certificate& c) { return c.document.sentence; }, "why, with the numbers that decide")
+          .add(
+              "architectures",
+              [](const Certificate& c) {
+                std::vector<std::string> names;
+                for (const Architecture& a : c.result.options.architectures) names.push_back(a.name);
+                return names;
+              },
+              "names of the models")
+          .add(
+              "steps", [](const Certificate& c) { return c.result.options.steps; }, "of a training in f64")
+          .add(
+              "tables", [](const Certificate& c) { return c.document.tables; },
+              "claims, errors, trajectories, negative controls, resolutions, runs and points",
+              reports::table_fields())};
+  return schema;
+}
+
 }  // namespace
 
 std::string short_name(const std::string& form) { return row_of(streams::form_named(form)).css; }
@@ -298,6 +329,8 @@ std::string eps_text(double errors) {
   return std::isnan(errors) ? "" : printed(errors < 1000 ? "%.1f" : "%.1e", errors);
 }
 
+const reports::Description& certificate_description() { return certificate_schema(); }
+
 reports::Document document_of(const CertificateResult& r) {
   reports::Document d{.title = "A certificate: one Transformer in several coordinates",
                       .about = text(r.options.architectures.size(),
@@ -314,6 +347,7 @@ reports::Document document_of(const CertificateResult& r) {
   d.figures = certificate_figures(r);
   d.method = method(r);
   d.environment = environment_of(r.manifest, r.seconds);
+  d.result = certificate_schema()({r, d});
   return d;
 }
 

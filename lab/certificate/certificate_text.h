@@ -2,13 +2,15 @@
 #pragma once
 
 #include "lab/certificate/certificate.h"
-#include "reports/document.h"
+#include "reports/result.h"
 
 namespace isonorm::equivalence {
 
 // "Certified: ..." with the figures and what is detectable, or "Not certified: ..." or "Undecided: ..." with the first
 // thing that is not as expected. Then the claims, and a line per architecture, negative control, fault and dtype.
 reports::Document document_of(const CertificateResult& r);
+// The JSON of it.
+const reports::Description& certificate_description();
 
 // The claims with the measured figures and the figures that would have refuted them; and the charts, a dot per
 // training.

@@ -3,11 +3,11 @@
 #include <mutex>
 
 #include "core/error.h"
-#include "core/system/shell_word.h"
+#include "core/system/foreign_text.h"
 #include "equivalence/lockstep/share_out.h"
 #include "lab/papers/all.h"
-#include "training/records/manifest.h"
 #include "training/options/rows.h"
+#include "training/records/manifest.h"
 #include "training/training_options.h"
 
 namespace isonorm::papers {
@@ -60,7 +60,8 @@ constexpr Experiment kExperiments[] = {
      "Where ranks share the entries of a row, LayerNorm needs two reductions in its forward, one behind the other; "
      "RMSNorm, CRMSNorm "
      "and isometric CRMSNorm need one, of one, two and one number a row; and all of them one in their backward.",
-     "derived in lab/papers/ranks/sharded_norms.cpp; Korthikanti et al., Reducing Activation Recomputation, 2205.05198, "
+     "derived in lab/papers/ranks/sharded_norms.cpp; Korthikanti et al., Reducing Activation Recomputation, "
+     "2205.05198, "
      "for "
      "ranks that share rows",
      sharded_norms, 0},
@@ -138,12 +139,45 @@ constexpr Experiment kExperiments[] = {
 
 std::string command_of(const Experiment& e, const ExperimentOptions& o) {
   return text("isonorm experiment ", e.name, " --seed ", o.seed,
-              o.data.empty() ? "" : text(" --data ", shell_word(o.data)),
-              o.seeds > 0 ? text(" --seeds ", o.seeds) : "", o.full ? " --full" : "",
-              o.device != kCpu ? text(" --device ", o.device) : "");
+              o.data.empty() ? "" : text(" --data ", shell_word(o.data)), o.seeds > 0 ? text(" --seeds ", o.seeds) : "",
+              o.full ? " --full" : "", o.device != kCpu ? text(" --device ", o.device) : "");
+}
+
+struct Finding {
+  const Experiment& experiment;
+  const ExperimentResult& result;
+
+  const char* verdict() const { return result.undecided ? "Undecided" : result.confirmed ? "Confirmed" : "Refuted"; }
+  std::string sentence() const { return text(result.measured, " It would have been refuted by ", result.refuted, "."); }
+};
+
+const reports::Schema<Finding>& experiment_schema() {
+  static const reports::Schema<Finding> schema{
+      "experiment", "The claim of a paper, and whether `isonorm experiment` confirmed it.",
+      reports::Fields<Finding>()
+          .add(
+              "experiment", [](const Finding& f) { return f.experiment.name; }, "its name")
+          .add(
+              "claim", [](const Finding& f) { return f.experiment.claim; }, "a sentence")
+          .add(
+              "source", [](const Finding& f) { return f.experiment.source; }, "the paper")
+          .add(
+              "verdict",
+              [](const Finding& f) {
+                return f.result.undecided ? "undecided" : f.result.confirmed ? "confirmed" : "refuted";
+              },
+              "`confirmed`, `refuted` or `undecided`")
+          .add("sentence", &Finding::sentence, "the finding with the numbers that decide")
+          .add(
+              "tables", [](const Finding& f) { return f.result.tables; }, "what was measured", reports::table_fields())
+          .add(
+              "figures", [](const Finding& f) { return f.result.figures; }, "its curves", reports::figure_fields())};
+  return schema;
 }
 
 }  // namespace
+
+const reports::Description& experiment_description() { return experiment_schema(); }
 
 void ExperimentOptions::train_all(size_t count, const std::function<void(size_t)>& train) const {
   std::mutex mutex;
@@ -177,19 +211,18 @@ reports::Document document_of(const Experiment& e, const ExperimentOptions& o, c
   training::Manifest manifest = manifest_of(machine);
   manifest.data_sha256 = r.data_sha256;
   manifest.options.clear();
+  const Finding finding{e, r};
   reports::Document d{.title = e.claim,
                       .about = e.source,
                       .tone = r.undecided   ? reports::Tone::plain
                               : r.confirmed ? reports::Tone::good
                                             : reports::Tone::bad,
-                      .verdict = r.undecided   ? "Undecided"
-                                 : r.confirmed ? "Confirmed"
-                                               : "Refuted",
-                      .sentence = text(r.measured, " It would have been refuted by ", r.refuted, "."),
-                      .details = {{"experiment", std::string(e.name)}},
+                      .verdict = finding.verdict(),
+                      .sentence = finding.sentence(),
                       .tables = r.tables,
                       .figures = r.figures,
-                      .environment = environment_of(manifest, seconds)};
+                      .environment = environment_of(manifest, seconds),
+                      .result = experiment_schema()(finding)};
   d.environment.command = command_of(e, o);
   return d;
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/device.h"
-#include "reports/document.h"
+#include "reports/result.h"
 
 namespace isonorm::papers {
 
@@ -72,5 +72,7 @@ const Experiment& find_experiment(std::string_view name);
 // The report: claim, verdict, tables and figures.
 reports::Document document_of(const Experiment& experiment, const ExperimentOptions& options,
                               const ExperimentResult& result, double seconds);
+// The JSON of it.
+const reports::Description& experiment_description();
 
 }  // namespace isonorm::papers

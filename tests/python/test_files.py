@@ -143,7 +143,7 @@ class Proofs(InAFolder):
         self.assertTrue(p, p)
         self.assertEqual((p.verdict, p["verdict"], p["values"]["steps"]), ("equivalent", "Equivalent", 4))
         self.assertIn("Equivalent", str(p))
-        self.assertIn(", core ", p["environment"]["BLAS"])
+        self.assertIn(", core ", p["environment"]["blas"])
         self.assertIn(p["environment"]["products"], ("isonorm", "OpenBLAS"))
         self.assertEqual([s["step"] for s in said if s["phase"] == "training"], [1, 2, 3, 4])
 

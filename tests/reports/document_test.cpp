@@ -42,15 +42,17 @@ Document everything() {
                      {"a word", std::string("yonder")},
                      {"a flag", true},
                      {"nothing", {}}},
-          .details = {{"a detail of the sentence", int64_t{3}}},
           .tables = {runs, detail},
           .figures = {{.name = "f", .heading = "A figure", .panels = {{.heading = "left", .drawing = chart}}}},
           .remarks = {"A remark."},
           .method = {"The method, up to 3 %."},
-          .environment = {.facts = {{"CPU", std::string("a\xff chip")}},
+          .environment = {.facts = {{"cpu", std::string("a\xff chip")}},
                           .options = {{"lr", 1e-3}, {"data", std::string("text")}},
                           .command = "isonorm prove --lr '1'",
-                          .seconds = 12.4}};
+                          .seconds = 12.4},
+          .result = {{"schema", std::string("isonorm.prove/1")},
+                     {"horizon", std::vector<Named>{{"steps", int64_t{3}}}},
+                     {"losses", std::vector<Value>{0.5, 0.25}}}};
 }
 
 }  // namespace
@@ -89,7 +91,6 @@ TEST_CASE("document: text from outside does not speak to the terminal") {
              .values = {{"data", std::string("\x1b[1m")}},
              .remarks = {"\x9b 1"}};
   for (const char control : {'\x1b', '\x07', '\x9b'}) CHECK(to_text(d, false).find(control) == std::string::npos);
-  CHECK(json::parse(to_json(d))["sentence"] == d.sentence);
 }
 
 TEST_CASE("document: a page has all of it, loads nothing and runs nothing") {
@@ -110,7 +111,7 @@ TEST_CASE("document: a page has all of it, loads nothing and runs nothing") {
                            "<td>yonder</td>",
                            "<td>yes</td>",
                            "<td>-</td>",
-                           "<th>a detail of the sentence</th><td>3</td>",
+                           "<th>horizon steps</th><td>3</td>",
                            "role=\"img\"",
                            "A remark.",
                            "up to 3\u00a0%",
@@ -126,26 +127,15 @@ TEST_CASE("document: a page has all of it, loads nothing and runs nothing") {
   CHECK(well_formed(to_html({.title = "empty"})));
 }
 
-TEST_CASE("document: as JSON numbers are numbers, and what is not finite or not there is null") {
-  const json j = json::parse(to_json(everything()));
-  CHECK(j["verdict"] == "Equivalent");
-  CHECK(j["sentence"] == "Equivalent: all within 1.0e-15.");
-  CHECK(j["values"] == json({{"a count", 7},
-                             {"a part", 0.25},
-                             {"a word", "yonder"},
-                             {"a flag", true},
-                             {"nothing", {}},
-                             {"a detail of the sentence", 3}}));
-  const json& runs = j["tables"]["Runs <1>"];
-  REQUIRE(runs.size() == 2);
-  CHECK(runs[0] == json({{"run", "first"}, {"loss / control", {1e-15, 2e-15}}, {"steps", 200}, {"verdict", "same"}}));
-  CHECK(runs[1]["loss / control"].is_null());
-  CHECK(runs[0]["steps"].is_number_integer());
-  CHECK(j["tables"]["Reasons"] == json::array({{{"name", "first"}, {"name'", "a detail"}}}));
-  CHECK(j["curves"] == json({{"f", {{"left", {{"controls", {1, 2}}, {"a line", {1, nullptr, 2.5}}}}}}}));
-  CHECK(j["environment"]["CPU"] == "a\ufffd chip");
-  CHECK(j["options"] == json({{"lr", 1e-3}, {"data", "text"}}));
-  CHECK(j["command"] == "isonorm prove --lr '1'");
-  CHECK(j["seconds"] == 12.4);
-  CHECK(json::parse(to_json({.title = "empty"}))["verdict"].is_null());
+TEST_CASE("document: its JSON is the result, the text of the screen and the environment") {
+  const Document d = everything();
+  CHECK(json::parse(to_json(d)) == json({{"schema", "isonorm.prove/1"},
+                                         {"horizon", {{"steps", 3}}},
+                                         {"losses", {0.5, 0.25}},
+                                         {"text", to_text(d, false)},
+                                         {"command", "isonorm prove --lr '1'"},
+                                         {"seconds", 12.4},
+                                         {"options", {{"lr", 1e-3}, {"data", "text"}}},
+                                         {"environment", {{"cpu", "a\ufffd chip"}}},
+                                         {"non_finite", json::array()}}));
 }

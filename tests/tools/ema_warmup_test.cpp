@@ -24,7 +24,7 @@ Values weights_of(const std::string& file) { return values_of(load_checkpoint(fi
 // The test loss of a training of 60 steps.
 double test_loss(const Folder& f, const std::string& options) {
   f.succeeds("train +small -q --lr 0.01 --steps 60 --json @json " + options);
-  return f.json("json")["values"]["test loss"];
+  return f.json("json")["test"]["loss"];
 }
 
 }  // namespace

@@ -18,11 +18,12 @@ TEST_CASE("experiment: a confirmed claim is 0, with table, report, JSON and pict
   for (const char* part : {"rms_norm", "W + 1 c^T", "\nConfirmed: ", "It would have been refuted by "})
     CHECK(contains(r.out, part));
   const auto object = f.json("r.json");
-  CHECK(object["values"]["experiment"] == "invariance");
-  CHECK(object["verdict"] == "Confirmed");
+  CHECK(object["experiment"] == "invariance");
+  CHECK(object["verdict"] == "confirmed");
   CHECK(object["environment"]["seed"] == 3);
-  CHECK(object["tables"]["What a norm does not see"].size() > 2);
-  CHECK(object["curves"].size() >= 1);
+  CHECK(object["tables"][0]["heading"] == "What a norm does not see");
+  CHECK(object["tables"][0]["rows"].size() > 2);
+  CHECK(object["figures"].size() >= 1);
   for (const char* file : {"r.html", "pictures/invariance-table.svg", "pictures/invariance-gradient.svg"})
     CHECK(std::filesystem::file_size(f / file) > 1000);
 }

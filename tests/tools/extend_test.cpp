@@ -32,7 +32,7 @@ TEST_CASE("train --extend: more steps, at the rates that a training of that leng
   f.succeeds(kTrain64 + "--steps 30 -q --checkpoint @c");
   std::filesystem::copy_file(f / "c", f / "c30");
   f.refuses(kTrain64 + "--steps 600 --checkpoint @c", 3,
-            "c: was trained with --steps 30, asked for is 600; --extend goes on with that\n");
+            "c: was trained with --steps 30, asked for is 600; --extend continues with that\n");
   CHECK(read(f / "c") == read(f / "c30"));
 
   const std::string longer = kTrain64 + "--steps 600 --weight-decay 0 --checkpoint ";
@@ -139,7 +139,7 @@ TEST_CASE("train --evaluate-every: what was measured is a line in the terminal")
   const Folder f;
   const std::string train = kTrain + "--steps 25 --evaluate-every 10 --json @json";
   const std::string said = f.succeeds(train).err;
-  const auto evaluations = f.json("json")["tables"]["Test"];
+  const auto evaluations = f.json("json")["evaluations"];
   REQUIRE(evaluations.size() == 3);
   for (int i = 0; i < 2; ++i) {
     const auto& e = evaluations[i];

@@ -23,7 +23,7 @@ TEST_CASE("train --mixup: other losses, the same on resume; tests are of images 
   CHECK(read(f / "part") == read(f / "whole"));
   f.refuses(train + "--mixup 0.3 --steps 12 --checkpoint @whole", 3, "was trained with --mixup 0.4, asked for is 0.3");
   f.succeeds("evaluate @whole --data @images --json @tested");
-  CHECK(f.json("tested")["loss"] == Approx(f.json("json")["values"]["test loss"].get<double>()).epsilon(1e-14));
+  CHECK(f.json("tested")["loss"] == Approx(f.json("json")["test"]["loss"].get<double>()).epsilon(1e-14));
 }
 
 TEST_CASE(

@@ -1,6 +1,6 @@
 // isonorm info describes files and this machine.
 #include "core/kernels/isa_choice.h"
-#include "core/system/foreign_name.h"
+#include "core/system/name_pattern.h"
 #include "io/safetensors.h"
 #include "tests/tools/small_run.h"
 
@@ -109,7 +109,7 @@ TEST_CASE("info: any safetensors file, whatever its names") {
 TEST_CASE("evaluate: the test pass that the training made, of checkpoints and of files of a model") {
   const Folder f;
   f.succeeds("train +small --steps 5 -q --checkpoint @model --json @trained.json --ema 0.5 --ema-file @average");
-  const double trained = f.json("trained.json")["values"]["test loss"];
+  const double trained = f.json("trained.json")["test"]["loss"];
   const std::string said = f.succeeds("evaluate @average --data @text.txt --json @average.json").out;
   CHECK(f.json("average.json")["loss"] == trained);  // test passes take the average
   CHECK_THAT(said, Contains("held-out loss ") && Contains(" tokens)\n"));

@@ -9,9 +9,9 @@ TEST_CASE("lr-find: rates, losses and a suggestion; what is trained is a trainin
   const std::string find = "lr-find +small --dtype f64 --optimizer sgd --clip 0 --steps 200 --from 0.001 --to 100 ";
   const ChildResult r = f.succeeds(find + "-q --json @json --report @page");
   CHECK(r.out.starts_with("--lr "));
-  const double lr = f.json("json")["values"]["suggested rate"];
+  const double lr = f.json("json")["suggested_rate"];
   CHECK((lr > 0.001 && lr < 100));
-  const json losses = f.json("json")["curves"]["loss"];
+  const json losses = f.json("json")["points"];
   const std::string train =
       "train +small --form layer_norm --dtype f64 --optimizer sgd --clip 0 --warmup 0 --schedule constant --lr 0.001";
   CHECK(losses.dump().find(json(first_loss(f, train)).dump()) != std::string::npos);  // of the same weights and batch
@@ -35,8 +35,8 @@ TEST_CASE("lr-find --config: the training that train wrote; its rate, its steps 
       "--checkpoint @c");
   const std::string given = f.succeeds("lr-find +small --form crms_norm --optimizer sgd --clip 0 -q --json @given").out;
   CHECK(f.succeeds("lr-find --config @c.toml -q --json @file").out == given);
-  CHECK(f.json("file")["curves"] == f.json("given")["curves"]);
-  CHECK(f.json("file")["curves"]["loss"]["training loss"].size() > 20);      // 100 steps, unless the loss explodes
+  CHECK(f.json("file")["points"] == f.json("given")["points"]);
+  CHECK(f.json("file")["points"].size() > 20);                               // 100 steps, unless the loss explodes
   CHECK(f.succeeds("lr-find --config @c.toml -q --steps 50").out != given);  // the command line wins
   write_text(f / "own.toml", "[train]\nwidth = 8\nspeed = 9\n");
   f.refuses("lr-find +small --config @own.toml", 2, "own.toml: there is no option speed");
@@ -49,6 +49,5 @@ TEST_CASE("lr-find --init: the first loss is that of the weights in the file") {
   f.succeeds("train +small --dtype f64 --steps 40 --lr 0.01 -q --checkpoint @c");
   const std::string train = "train --data @text.txt --batch 4 --threads 1 --dtype f64 --init @c";
   f.succeeds("lr-find --data @text.txt --batch 4 --threads 1 --dtype f64 --init @c -q --json @json");
-  CHECK(f.json("json")["curves"]["loss"]["training loss"][0].get<double>() ==
-        Approx(first_loss(f, train)).epsilon(1e-12));
+  CHECK(f.json("json")["points"][0]["loss"].get<double>() == Approx(first_loss(f, train)).epsilon(1e-12));
 }

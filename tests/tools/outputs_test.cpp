@@ -89,7 +89,7 @@ TEST_CASE("outputs: a log that is gone on with after a kill has every step and t
       if (line.contains("evaluation")) tests.push_back(line["evaluation"]["step"]);
     REQUIRE(tests.size() == 18);
     for (int i = 0; i < 18; ++i) CHECK(tests[i] == 50 * (i + 1));
-    CHECK(f.json("j")["tables"]["Test"].back()["after step"] == 900);
+    CHECK(f.json("j")["evaluations"].back()["step"] == 900);
   }
 }
 

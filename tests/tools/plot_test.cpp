@@ -24,9 +24,9 @@ TEST_CASE("plot: where trainings ended, how they differ, and their curves") {
   CHECK_THAT(read(f / "page.html"), Contains("Steps per second") && Contains("Test loss"));
 
   const nlohmann::json numbers = f.json("numbers.json");
-  const auto& rows = numbers["tables"]["Trainings"];
+  const auto& rows = numbers["trainings"];
   REQUIRE(rows.size() == 2);
-  CHECK(numbers["tables"]["Options in which they differ"][1]["lr"] == "0.5");
+  CHECK(rows[1]["options"]["lr"] == 0.5);
   for (const auto& [row, log] : {std::pair{rows[0], "a.jsonl"}, {rows[1], "b.jsonl"}}) {
     double loss = 0, test = 0;
     for (const nlohmann::json& line : f.lines(log)) {
@@ -35,7 +35,7 @@ TEST_CASE("plot: where trainings ended, how they differ, and their curves") {
     }
     CHECK(row["steps"] == 30);
     CHECK(row["loss"] == loss);  // a hundredth of 30 steps is one
-    CHECK(row["test loss"] == test);
+    CHECK(row["test_loss"] == test);
   }
 
   // Parts count their own time; what is no step and no test is passed over.
@@ -50,9 +50,9 @@ TEST_CASE("plot: where trainings ended, how they differ, and their curves") {
                  "{\"evaluation\": {\"step\": 3, \"loss\": 1, \"right\": 1e300, \"predictions\": 1e300}}\n"
                  "{\"evaluation\": {\"step\": 3, \"loss\": 1, \"right\": 1, \"predictions\": 18446744073709551615}}\n");
   f.succeeds("plot @parts --json @parts.json");
-  const auto row = f.json("parts.json")["tables"]["Trainings"][0];
+  const auto row = f.json("parts.json")["trainings"][0];
   CHECK(row["steps"] == 9);
-  CHECK(!row["steps/s"].is_number());  // the second part has too few steps
+  CHECK(!row["steps_per_second"].is_number());  // the second part has too few steps
   CHECK(!row["accuracy"].is_number());
   // Losses of any size are drawn, and losses that differ by one ulp.
   for (const auto& [name, loss] : {std::pair{"huge", "1e300"}, {"close", "2.0000000000000004"}}) {

@@ -10,7 +10,7 @@ TEST_CASE("train --precision bf16: other losses, f32 weights and states, a file 
                     bf16 = " --precision bf16", stream = bf16 + " --stream-precision bf16";
   const auto losses = [&](const std::string& more) {
     f.succeeds(train + more);
-    return f.json("json")["curves"]["loss"]["training loss"];
+    return f.json("json")["course"]["losses"];
   };
   const auto of_full = losses("@full"), of_bf16 = losses("@bf16" + bf16), of_stream = losses("@stream" + stream);
   CHECK(of_bf16 != of_full);

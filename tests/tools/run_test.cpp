@@ -16,7 +16,7 @@ TEST_CASE("prove and train take the features of the Transformer from the command
                  "rotary --no-bias --"));
   CHECK(p["options"]["bias"] == false);
   // token, qkv, proj, gate, fc1, fc2: no positions, no biases, no head of its own
-  const int64_t table = p["tables"]["Runs"][0]["parameters"].get<int64_t>() - 8 * (3 * 12 + 12 + 3 * 11);
+  const int64_t table = p["runs"][0]["parameters"].get<int64_t>() - 8 * (3 * 12 + 12 + 3 * 11);
   CHECK(table == 8 * 7);  // the bytes of the text
   f.succeeds("train" + features);
 }
@@ -32,16 +32,19 @@ TEST_CASE("prove: equivalent forms give 0, the table, JSON, report and log") {
   CHECK_FALSE(contains(r.out + r.err, "\x1b"));
   CHECK_FALSE(contains(r.err, "\r"));
   const auto j = f.json("p.json");
-  CHECK(j["verdict"] == "Equivalent");
-  const auto& runs = j["tables"]["Runs"];
+  CHECK(j["verdict"] == "equivalent");
+  const auto& runs = j["runs"];
   REQUIRE(runs.size() == 1 + 4 + 5);
-  CHECK(j["curves"]["loss"]["The forms"]["rms_norm"].size() == 30);
-  CHECK(j["curves"]["loss"]["The negative controls"]["rms_norm projected_once"].size() == 20);
-  CHECK(j["values"]["tested on"] == 72);  // nine windows of eight bytes in the 80 that are held out
-  CHECK(runs[5]["test accuracy"].is_number());
-  CHECK(runs[5]["predicts otherwise"].is_number_integer());
-  CHECK(runs[8]["test accuracy"] == "");
-  CHECK(j["environment"]["data, SHA-256"].get<std::string>().size() == 64);
+  CHECK(runs[5]["name"] == "rms_norm");
+  CHECK(runs[5]["losses"].size() == 30);
+  CHECK(runs[8]["name"] == "rms_norm projected_once");
+  CHECK(runs[8]["kind"] == "negative");
+  CHECK(runs[8]["deviations"]["weights"].size() == 20);
+  CHECK(j["tested_on"] == 72);  // nine windows of eight bytes in the 80 that are held out
+  CHECK(runs[5]["accuracy"].is_number());
+  CHECK(runs[5]["other_predictions"].is_number_integer());
+  CHECK(runs[8]["accuracy"].is_null());
+  CHECK(j["environment"]["data_sha256"].get<std::string>().size() == 64);
   CHECK(contains(read(f / "p.html"), "<strong>Equivalent</strong>"));
   CHECK(f.lines("p.jsonl").size() == 1 + 30 + 20 + 1);
   // The sentence alone, of one form.
@@ -227,15 +230,15 @@ TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the 
   const ChildResult r = f.succeeds(train);
   CHECK(r.err.empty());
   const auto j = f.json("t.json");
-  CHECK(j["values"]["form"] == "crms_norm");
-  CHECK(j["curves"]["loss"]["training loss"].size() == 25);
-  const auto& tests = j["tables"]["Test"];
+  CHECK(j["form"] == "crms_norm");
+  CHECK(j["course"]["losses"].size() == 25);
+  const auto& tests = j["evaluations"];
   REQUIRE(tests.size() == 3);
-  CHECK(tests[2]["after step"] == 25);
-  CHECK(tests[2]["of"] == 72);
-  CHECK(j["values"]["test accuracy"] == tests[2]["accuracy"]);
+  CHECK(tests[2]["step"] == 25);
+  CHECK(tests[2]["predictions"] == 72);
+  CHECK(j["test"] == tests[2]);
   CHECK(tests[2]["loss"] < tests[0]["loss"]);
-  CHECK(j["environment"]["data, SHA-256"].get<std::string>().size() == 64);
+  CHECK(j["environment"]["data_sha256"].get<std::string>().size() == 64);
   CHECK(r.out == j["sentence"].get<std::string>() + "\n");
   CHECK(contains(read(f / "t.html"), "role=\"img\""));
   const std::string log = read(f / "t.jsonl");
@@ -244,8 +247,8 @@ TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the 
   // Gone on with, a log is added to.
   f.succeeds(train);
   CHECK(read(f / "t.jsonl").starts_with(log));
-  CHECK(contains(read(f / "t.html"), "after step 25: what was before is that of the log"));
-  CHECK(f.json("t.json")["values"]["first step"] == 26);
+  CHECK(contains(read(f / "t.html"), "after step 25: earlier steps are from the log"));
+  CHECK(f.json("t.json")["first_step"] == 26);
 }
 
 TEST_CASE("train: activations in bf16 change gradients, not the first loss; a checkpoint knows of them") {
@@ -258,7 +261,7 @@ TEST_CASE("train: activations in bf16 change gradients, not the first loss; a ch
     return f.json("json");
   };
   const auto plain = trained(""), f32 = trained("--activations full"), bf16 = trained("--activations bf16");
-  const auto losses = [](const nlohmann::json& j) { return j["curves"]["loss"]["training loss"]; };
+  const auto losses = [](const nlohmann::json& j) { return j["course"]["losses"]; };
   CHECK(losses(plain) == losses(f32));
   CHECK(losses(bf16)[0] == losses(f32)[0]);
   CHECK(losses(bf16)[9] != losses(f32)[9]);

@@ -28,7 +28,7 @@ TEST_CASE("train: a checkpoint knows what it is; what is said beside it has to a
                                                                       {"--lr", "0.0123456789012", "0.0123456789013"}})
     f.refuses(train + "@c " + option + "=" + asked, 3,
               "isonorm train: " + f / "c" + ": was trained with " + option + " " + said + ", asked for is " + asked +
-                  (option == "--lr" ? "; --extend goes on with that\n" : "\n"));
+                  (option == "--lr" ? "; --extend continues with that\n" : "\n"));
 
   const Checkpoint whole = load_checkpoint(f / "c");
   for (const auto& [name, value, says] : std::vector<std::tuple<std::string, std::string, std::string>>{
@@ -51,7 +51,7 @@ TEST_CASE("prove --label-smoothing has the losses of a training with it") {
     const std::string options = text(" --dtype f64 --form layer_norm --label-smoothing ", smoothing);
     f.succeeds("prove +small --dtype f64 --steps 1 --forms rms_norm -q --json @p --label-smoothing " +
                std::string(smoothing));
-    const double loss = f.json("p")["curves"]["loss"]["The forms"]["layer_norm"][0];
+    const double loss = f.json("p")["runs"][0]["losses"][0];
     CHECK(loss == Approx(first_loss(f, "train +small" + options)).epsilon(1e-12));
   }
 }
@@ -135,7 +135,7 @@ TEST_CASE("train: a resumed training evaluates and waits as before, unless the c
     f.succeeds(line + " -q --json @json");
     std::vector<int> steps;
     const nlohmann::json result = f.json("json");
-    for (const auto& row : result["tables"]["Test"]) steps.push_back(row["after step"]);
+    for (const auto& row : result["evaluations"]) steps.push_back(row["step"]);
     return steps;
   };
   using Steps = std::vector<int>;

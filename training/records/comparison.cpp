@@ -4,6 +4,7 @@
 
 #include "core/printed.h"
 #include "training/records/curves.h"
+#include "training/records/training_text.h"
 
 namespace isonorm::training {
 namespace {
@@ -55,23 +56,37 @@ Values tests(const std::function<double(const Evaluation&)>& value) {
   };
 }
 
+// How a training ended, as far as its log says.
+struct End {
+  std::optional<double> loss = {}, test_loss = {}, accuracy = {}, steps_per_second = {};
+};
+
+End end_of(const TrainingCourse& c) {
+  const auto last = [](const std::vector<double>& v) {
+    return v.empty() || std::isnan(v.back()) ? std::nullopt : std::optional(v.back());
+  };
+  End end{.loss = last(running_mean(losses_of(c), window_of(c))), .steps_per_second = last(speed_of(c))};
+  if (c.evaluations.empty()) return end;
+  end.test_loss = c.evaluations.back().loss;
+  if (c.evaluations.back().predictions > 0) end.accuracy = c.evaluations.back().accuracy();
+  return end;
+}
+
 reports::TextTable ends(const Trainings& trainings) {
   reports::TextTable table{.heading = "Trainings",
                            .columns = {"log", "steps", "loss", "test loss", "accuracy", "steps/s"},
                            .caption = "The loss is the mean over the last hundredth of the steps."};
+  const auto cell = [](const char* format, std::optional<double> v) {
+    return v && std::isfinite(*v) ? reports::printed_cell(format, *v) : reports::TextCell{};
+  };
   for (const NamedTraining& t : trainings) {
-    const TrainingCourse& c = t.logged.course;
-    const auto last = [](const std::vector<double>& v) { return v.empty() ? kNothing : v.back(); };
-    const auto cell = [](const char* format, double v) {
-      return std::isfinite(v) ? reports::printed_cell(format, v) : reports::TextCell{};
-    };
-    const Evaluation* test = c.evaluations.empty() ? nullptr : &c.evaluations.back();
+    const End end = end_of(t.logged.course);
     table.rows.push_back({{t.name},
-                          reports::count_cell(last_step(c)),
-                          cell("%.4f", last(running_mean(losses_of(c), window_of(c)))),
-                          cell("%.4f", test ? test->loss : kNothing),
-                          test && test->predictions > 0 ? reports::percent_cell(test->accuracy()) : reports::TextCell{},
-                          cell("%.1f", last(speed_of(c)))});
+                          reports::count_cell(last_step(t.logged.course)),
+                          cell("%.4f", end.loss),
+                          cell("%.4f", end.test_loss),
+                          end.accuracy ? reports::percent_cell(*end.accuracy) : reports::TextCell{},
+                          cell("%.1f", end.steps_per_second)});
   }
   return table;
 }
@@ -99,7 +114,49 @@ reports::TextTable differences(Trainings trainings) {
   return table;
 }
 
+const reports::Schema<Trainings>& plot_schema() {
+  const auto evaluation = reports::Fields<Evaluation>()
+                              .add("step", &Evaluation::step, "updates before the test")
+                              .add("loss", &Evaluation::loss, "mean cross-entropy")
+                              .add("right", &Evaluation::right, "predictions that are right")
+                              .add("predictions", &Evaluation::predictions, "all predictions");
+  const auto ended = [](std::optional<double> End::*member) {
+    return [member](const NamedTraining& t) { return end_of(t.logged.course).*member; };
+  };
+  const auto training =
+      reports::Fields<NamedTraining>()
+          .add("log", &NamedTraining::name, "the log's file")
+          .add(
+              "command", [](const NamedTraining& t) { return t.logged.command; }, "of the training; empty: unknown")
+          .add(
+              "options",
+              [](const NamedTraining& t) {
+                std::vector<reports::Named> options;
+                for (const auto& [name, word] : t.logged.options) options.push_back({name, option_value(name, word)});
+                return options;
+              },
+              "its options; a CSV log has none")
+          .add(
+              "steps", [](const NamedTraining& t) { return last_step(t.logged.course); }, "the last step")
+          .add("loss", ended(&End::loss), "mean training loss over the last hundredth of the steps")
+          .add("test_loss", ended(&End::test_loss), "of the last test")
+          .add("accuracy", ended(&End::accuracy), "of the last test")
+          .add("steps_per_second", ended(&End::steps_per_second), "over the last hundredth of the steps")
+          .add(
+              "evaluations", [](const NamedTraining& t) { return t.logged.course.evaluations; }, "all tests",
+              evaluation)
+          .add(
+              "course", [](const NamedTraining& t) { return t.logged.course; }, "every step", course_fields());
+  static const reports::Schema<Trainings> schema{
+      "plot", "Logs of trainings that `isonorm plot` shows together.",
+      reports::Fields<Trainings>().add(
+          "trainings", [](const Trainings& t) { return t; }, "one for each log", training)};
+  return schema;
+}
+
 }  // namespace
+
+const reports::Description& comparison_description() { return plot_schema(); }
 
 reports::Document comparison_of(const Trainings& trainings) {
   reports::Figure loss{.name = "loss", .heading = "Loss"}, course{.name = "course", .heading = "Course"};
@@ -114,7 +171,9 @@ reports::Document comparison_of(const Trainings& trainings) {
                         window_of(c));
   });
   add(course.panels, trainings, "Steps per second", 330, speed_of);
-  reports::Document d{.title = plural(static_cast<int64_t>(trainings.size()), "training"), .tables = {ends(trainings)}};
+  reports::Document d{.title = plural(static_cast<int64_t>(trainings.size()), "training"),
+                      .tables = {ends(trainings)},
+                      .result = plot_schema()(trainings)};
   for (size_t i = 0; i < trainings.size(); ++i)
     loss.legend.push_back({kColours[i % std::size(kColours)], trainings[i].name});
   course.legend = loss.legend, course.css = "three";

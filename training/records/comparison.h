@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/document.h"
+#include "reports/result.h"
 #include "training/records/training_log.h"
 
 namespace isonorm::training {
@@ -17,5 +17,7 @@ struct NamedTraining {
 // A document with the end of each training, the options in which they differ, and their curves in common panels: loss,
 // test loss and accuracy, learning rate, gradient norm, steps per second.
 reports::Document comparison_of(const std::vector<NamedTraining>& trainings);
+// The JSON of comparison_of().
+const reports::Description& comparison_description();
 
 }  // namespace isonorm::training

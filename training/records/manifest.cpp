@@ -6,10 +6,10 @@
 #include "core/kernels/isa_choice.h"
 #include "core/kernels/matmul.h"
 #include "core/printed.h"
-#include "core/system/blas_info.h"
+#include "core/system/blas.h"
+#include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
-#include "core/system/shell_word.h"
-#include "io/data/class_names.h"
+#include "io/data/image_sets.h"
 #include "training/fields.h"
 #include "training/from_outside.h"
 
@@ -39,7 +39,8 @@ std::string cpu_name() {
   return cpu_model() + (id.empty() ? "" : " (" + id + ")");
 }
 
-// The value as a JSON number or boolean if this loses nothing, else as text.
+}  // namespace
+
 reports::Value option_value(const std::string& name, const std::string& value) {
   if (names_a_file(name)) return value;
   if (value == "true" || value == "false") return value == "true";
@@ -48,8 +49,6 @@ reports::Value option_value(const std::string& name, const std::string& value) {
   if (double number = 0; !digits && read_number(value, number) && std::isfinite(number)) return number;
   return value;
 }
-
-}  // namespace
 
 OptionList option_list(const TrainingOptions& given) {
   TrainingOptions o = given;
@@ -110,20 +109,19 @@ reports::Environment environment_of(const Manifest& m, double seconds) {
   reports::Environment e{
       .facts = {{"isonorm", m.version},
                 {"compiler", text(m.compiler, " ", m.flags)},
-                {"CPU", m.cpu},
+                {"cpu", m.cpu},
                 {"kernels", m.instructions},
-                {"choice of kernels", m.instructions_reason},
+                {"kernels_reason", m.instructions_reason},
                 {"products", m.products},
-                {"BLAS", text(m.blas_version, ", core ", m.blas_core, ", ", m.blas_flavour, " flavour")},
+                {"blas", text(m.blas_version, ", core ", m.blas_core, ", ", m.blas_flavour, " flavour")},
                 {"threads", int64_t{m.threads}},
                 {"dtype", m.dtype},
                 {"seed", option_value("seed", text(m.seed))}},
       .command = m.command,
       .seconds = seconds};
   if (!m.classes.empty()) e.facts.push_back({"classes", data::class_list(m.classes)});
-  for (const auto& [name, value] : {std::pair{"data, SHA-256", &m.data_sha256},
-                                    {"first weights, SHA-256", &m.init_sha256},
-                                    {"earlier", &m.earlier}})
+  for (const auto& [name, value] :
+       {std::pair{"data_sha256", &m.data_sha256}, {"init_sha256", &m.init_sha256}, {"earlier", &m.earlier}})
     if (!value->empty()) e.facts.push_back({name, *value});
   for (const auto& [name, value] : m.options) e.options.push_back({name, option_value(name, value)});
   return e;

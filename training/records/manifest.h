@@ -55,6 +55,9 @@ constexpr bool names_a_file(std::string_view option) {
   return option == "data" || option == "test_data" || option == "tokenizer" || option == "init";
 }
 
+// The value of an option as a number or boolean if this loses nothing, else as text.
+reports::Value option_value(const std::string& name, const std::string& value);
+
 // The command-line options whose values differ from the defaults: {"--width", "16"}, {"--no-bias", ""}. `defaults` are
 // the options of the same structs in the same order.
 OptionList given(const std::vector<Option>& options, const std::vector<Option>& defaults);

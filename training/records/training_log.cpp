@@ -66,6 +66,7 @@ nlohmann::json identity(const json& manifest) {
   };
   for (const auto& [name, value] : kNewOptions) leave_out(name, value);
   for (const auto& [name, value] : kNewModelOptions) leave_out(std::string(name), value);
+  leave_out(kRemovedModelOption.first, kRemovedModelOption.second);
   for (const char* name : {"data", "test_data", "tokenizer", "ids", "text", "init", "threads", "ranks", "whole_parts",
                            "zero", "device", "any_order"})
     of["options"].erase(name);
@@ -144,12 +145,6 @@ std::string log_step(const TrainingStep& s) {
                {"gradient_norm", optional(s.gradient_norm)},
                {"seconds", s.seconds}}) +
          "\n";
-}
-
-std::string evaluation_json(const Evaluation& e, Input input, int64_t tokens, int64_t bytes) {
-  json values = values_of(e, input);
-  if (tokens > 0) values["tokens"] = tokens, values["bytes"] = bytes;
-  return dump(values);
 }
 
 std::string log_evaluation(const Evaluation& e, Input input) {

@@ -17,9 +17,6 @@ std::string log_manifest(const Manifest& manifest);
 // The lines of a training: a step, a test pass {"evaluation": {...}}, and (below) the last line.
 std::string log_step(const TrainingStep& step);
 std::string log_evaluation(const Evaluation& evaluation, Input input);
-// A JSON object: loss, perplexity (null for images), accuracy, right, predictions; for a text also its tokens and the
-// bytes of its file.
-std::string evaluation_json(const Evaluation& evaluation, Input input, int64_t tokens = 0, int64_t bytes = 0);
 std::string log_end(const TrainingResult& training);
 
 // Reads the course of the training with this manifest from a log, up to step `until`, including steps before it was

@@ -51,16 +51,16 @@ reports::Figure course_figure(const TrainingCourse& course) {
         between(course.evaluations, [](const Evaluation& e) { return 100 * e.accuracy(); }));
   const char* layouts[] = {"", "", "two", "three"};
   figure.css = layouts[figure.panels.size()];
-  figure.caption = "The gradient's norm is that before clipping, and measured where there is clipping.";
+  figure.caption = "The gradient norm is measured before clipping, and only if there is clipping.";
   return figure;
 }
 
 std::string gone_on_text(const TrainingResult& training) {
   const int before = training.first_step - 1, known = static_cast<int>(training.earlier.steps.size());
-  return text("Gone on with after step ", before, ": ",
-              known == before ? "what was before is that of the log."
-              : known == 0    ? "what was before is not shown, since there is no --log of it."
-                              : text("of what was before the log has ", plural(known, "step"), "."));
+  return text("Resumed after step ", before, ": ",
+              known == before ? "earlier steps are from the log."
+              : known == 0    ? "earlier steps are not shown, since no --log has them."
+                              : text("the log has ", plural(known, "step"), " of the earlier ones."));
 }
 
 reports::TextTable evaluation_table(const TrainingCourse& course, Input input) {
@@ -97,7 +97,68 @@ std::string sentence(const TrainingResult& training) {
                                            : evaluation_text(training.evaluations.back(), o.model.row().input));
 }
 
+std::vector<std::optional<double>> per_known_step(
+    const TrainingCourse& course, const std::function<std::optional<double>(const TrainingStep&)>& value) {
+  std::vector<std::optional<double>> values(course.steps.empty() ? 0 : static_cast<size_t>(course.steps.back().step));
+  for (const TrainingStep& s : course.steps) values[static_cast<size_t>(s.step - 1)] = value(s);
+  return values;
+}
+
+const reports::Schema<TrainingResult>& training_schema() {
+  const auto test = evaluation_fields<EvaluationOn>().add("step", &EvaluationOn::step, "updates before the test");
+  const auto passes = [](const TrainingResult& t, const std::vector<Evaluation>& evaluations) {
+    std::vector<EvaluationOn> all;
+    for (const Evaluation& e : evaluations) all.push_back({e, t.options.model.row().input});
+    return all;
+  };
+  static const reports::Schema<TrainingResult> schema{
+      "train", "What `isonorm train` trained, and how it went.",
+      reports::Fields<TrainingResult>()
+          .add(
+              "sentence", [](const TrainingResult& t) { return sentence(t) + "."; }, "the last line that is printed")
+          .add("form", &TrainingResult::form, "form of the residual stream")
+          .add("parameters", &TrainingResult::parameters, "number of trained numbers")
+          .add("first_step", &TrainingResult::first_step, "more than 1: a checkpoint was resumed")
+          .add(
+              "steps", [](const TrainingResult& t) { return t.options.step_count(); },
+              "updates that were asked for; with `patience` there may be fewer")
+          .add(
+              "test",
+              [passes](const TrainingResult& t) {
+                const std::vector<EvaluationOn> all = passes(t, t.evaluations);
+                return all.empty() ? std::nullopt : std::optional(all.back());
+              },
+              "the last test; null: there is nothing to test on", test)
+          .add("best", &TrainingResult::best, "the test with the smallest loss; null: neither --best nor --patience",
+               reports::Fields<Evaluation>()
+                   .add("loss", &Evaluation::loss, "mean cross-entropy of the predictions")
+                   .add("step", &Evaluation::step, "updates before the test"))
+          .add(
+              "evaluations", [passes](const TrainingResult& t) { return passes(t, whole(t).evaluations); },
+              "all tests, those before a resumed checkpoint as far as the log has them", test)
+          .add("course", whole, "every step, those before a resumed checkpoint as far as the log has them",
+               course_fields())};
+  return schema;
+}
+
 }  // namespace
+
+reports::Fields<TrainingCourse> course_fields() {
+  return reports::Fields<TrainingCourse>()
+      .add(
+          "losses", [](const TrainingCourse& c) { return per_known_step(c, [](const auto& s) { return s.loss; }); },
+          "training loss of every step, from step 1; null: unknown")
+      .add(
+          "learning_rates",
+          [](const TrainingCourse& c) { return per_known_step(c, [](const auto& s) { return s.lr; }); },
+          "learning rate of every step; null: unknown")
+      .add(
+          "gradient_norms",
+          [](const TrainingCourse& c) { return per_known_step(c, [](const auto& s) { return s.gradient_norm; }); },
+          "norm of the gradient before clipping; null: unknown or not measured, because nothing clips");
+}
+
+const reports::Description& training_description() { return training_schema(); }
 
 std::string evaluation_text(const Evaluation& e, Input input) {
   return text(input == Input::images ? printed("test loss %.4f", e.loss)
@@ -109,27 +170,13 @@ std::string evaluation_text(const Evaluation& e, Input input) {
 reports::Document document_of(const TrainingResult& training) {
   const TrainingOptions& o = training.options;
   const TrainingCourse course = whole(training);
-  const Evaluation* last = training.evaluations.empty() ? nullptr : &training.evaluations.back();
   reports::Document d{.title = text(training.form, ", trained"),
                       .about = text("A ", o.model.row().noun, ". ", name_of(o.dtype), ", ", rows_text(o), ", ",
                                     plural(o.step_count(), "step"), " of ", plural(o.batch, "example"), "."),
                       .sentence = sentence(training) + ".",
-                      .details = {{"form", training.form},
-                                  {"parameters", training.parameters},
-                                  {"first step", int64_t{training.first_step}},
-                                  {"test loss", last ? reports::Value{last->loss} : reports::Value{}},
-                                  {"test accuracy", last ? reports::Value{last->accuracy()} : reports::Value{}}},
                       .figures = {loss_figure(course)},
-                      .environment = environment_of(training.manifest, training.seconds)};
-  if (last) {
-    if (o.model.row().input != Input::images) d.details.push_back({"perplexity", std::exp(last->loss)});
-    d.details.push_back({"right", last->right});
-    d.details.push_back({"tested on", last->predictions});
-  }
-  if (training.best) {
-    d.details.push_back({"best test loss", training.best->loss});
-    d.details.push_back({"best after step", int64_t{training.best->step}});
-  }
+                      .environment = environment_of(training.manifest, training.seconds),
+                      .result = training_schema()(training)};
   if (!course.steps.empty()) d.figures.push_back(course_figure(course));
   if (!course.evaluations.empty()) d.tables.push_back(evaluation_table(course, o.model.row().input));
   if (!training.manifest.earlier.empty())
