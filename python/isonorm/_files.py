@@ -56,8 +56,8 @@ class Verified:
 
 @dataclass(frozen=True)
 class Proof:
-    """bool(result): whether every run came out as expected. document: what `isonorm prove --json` writes, as a dict with "title",
-    "verdict", "sentence", "values", "tables", "curves", "environment", "options" and more."""
+    """bool(result): whether every run came out as expected. document: what `isonorm prove --json` writes, as a dict with "verdict",
+    "sentence", "horizon", "detectable", "runs", "environment", "options" and more (docs/results.md)."""
 
     verdict: str  # "equivalent", "different" or "undecided"
     text: str = field(repr=False)

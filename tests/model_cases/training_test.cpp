@@ -38,12 +38,12 @@ TEST_CASE("models: all forms train as one, and negative controls do not") {
     if (!promised) return;
     CHECK(r.runs.size() > r.options.forms.size());  // negative controls, too
     const auto centred = [](const equivalence::RunResult& run) {
-      return run.fault == std::string("embeddings centred");
+      return run.negative_control == std::string("embeddings centred");
     };
     if (!c.model.flag("tied"))
       CHECK(std::ranges::count_if(r.runs, centred) == c.model.transformer().connection.bare_entry);
     for (const equivalence::RunResult& run : r.runs) {
-      INFO(run.form << ' ' << run.fault << ": " << run.reason);
+      INFO(run.form << ' ' << run.negative_control << ": " << run.reason);
       CHECK(run.as_expected);
     }
   });
