@@ -6,7 +6,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 #include "core/view.h"
 
 namespace isonorm::detail {

@@ -1,5 +1,5 @@
-// Switches of the calling thread: recording of ops, checking every result for NaN, and the dtype of activations saved
-// for the backward.
+// Switches of the calling thread: recording of ops, fused ops or their compositions, checking every result for NaN, and
+// the dtype of activations saved for the backward.
 #pragma once
 
 #include <memory>
@@ -84,5 +84,21 @@ class SaveActivations {
   std::unique_ptr<RoundedCopies> copies_;
   RoundedCopies* before_;
 };
+
+// While it lives, every fused op of this thread runs its composition from reference:: instead: slower, equal up to
+// rounding. Use it to find out whether a fused op is to blame. A graph recorded meanwhile keeps its compositions
+// afterwards.
+class UseReference {
+ public:
+  [[nodiscard]] UseReference();
+  ~UseReference();
+  UseReference(const UseReference&) = delete;
+  UseReference& operator=(const UseReference&) = delete;
+
+ private:
+  bool before_;
+};
+
+bool use_reference();
 
 }  // namespace isonorm

@@ -6,16 +6,13 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
-#include "autograd/ops/arrange.h"
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
+#include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "autograd/ops/softmax.h"
-#include "autograd/ops/statistics.h"
 #include "core/view.h"
 
 namespace isonorm {

@@ -6,16 +6,16 @@
 #include "autograd/engine.h"
 #include "autograd/frontier.h"
 #include "autograd/grad_mode.h"
-#include "autograd/op_watch.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/pointwise.h"
-#include "core/kernels/reductions.h"
+#include "core/kernels/reduce.h"
 #include "core/view.h"
 
 namespace isonorm {
+
 namespace {
 
 using autograd::Edge, autograd::Node, autograd::NodeOutput;
@@ -256,5 +256,29 @@ void Flow::follow(std::initializer_list<Tensor> composition) {
     ++i;
   }
 }
+
+}  // namespace isonorm
+
+namespace isonorm::autograd {
+
+namespace {
+thread_local const OpWatch* innermost_watch = nullptr;
+}
+
+OpWatch::OpWatch(See see) : see_(std::move(see)), outer_(innermost_watch) { innermost_watch = this; }
+OpWatch::~OpWatch() { innermost_watch = outer_; }
+const OpWatch* OpWatch::current() { return innermost_watch; }
+
+}  // namespace isonorm::autograd
+
+namespace isonorm {
+
+namespace {
+thread_local bool reference_wanted = false;
+}
+
+bool use_reference() { return reference_wanted; }
+UseReference::UseReference() : before_(reference_wanted) { reference_wanted = true; }
+UseReference::~UseReference() { reference_wanted = before_; }
 
 }  // namespace isonorm

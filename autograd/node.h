@@ -4,17 +4,54 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "autograd/few.h"
 #include "autograd/rule.h"
 #include "autograd/saved.h"
+#include "core/dims.h"
 #include "core/tensor.h"
 
 namespace isonorm {
+
+// `size` items T(), stored inside the list itself if there are at most N.
+template <class T, size_t N> class Few {
+ public:
+  explicit Few(size_t size) : size_(size) {
+    if (size > N) items_ = new T[size];
+  }
+  ~Few() {
+    if (items_ != inside_) delete[] items_;
+  }
+  Few(const Few&) = delete;
+  Few& operator=(const Few&) = delete;
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  // Item i, counted from the end if i is negative. Throws "rule: index 2 is out of range for 1 entry".
+  T& operator[](int64_t i) { return items_[place(i)]; }
+  const T& operator[](int64_t i) const { return items_[place(i)]; }
+  T* begin() { return items_; }
+  T* end() { return items_ + size_; }
+
+ private:
+  size_t place(int64_t i) const {
+    const auto at = static_cast<size_t>(i);
+    return at < size_ ? at : static_cast<size_t>(normalize_index(i, static_cast<int64_t>(size_), "rule"));
+  }
+
+  size_t size_;
+  T inside_[N];
+  T* items_ = inside_;
+};
+
+// The graph of reverse-mode differentiation. A Node is one recorded operation, or a leaf that owns a gradient; its rule
+// turns the gradients of its outputs into gradients of its inputs. Nodes point only to older nodes, so the graph has no
+// cycles.
 
 using GradHook = std::function<Tensor(const Tensor&)>;
 
@@ -160,3 +197,31 @@ bool is_sole(const Tensor& x);
 void accumulate(Tensor& sum, Tensor gradient);
 
 }  // namespace isonorm
+
+namespace isonorm::autograd {
+
+// While it lives, `see` is called for every op that this thread records, in order. Watches nest: the outer one sees
+// each op first.
+class OpWatch {
+ public:
+  // node: the recorded op; results: its outputs, in the graph, with their values.
+  using See = std::function<void(const Node& node, std::span<const Tensor* const> results)>;
+
+  [[nodiscard]] explicit OpWatch(See see);
+  ~OpWatch();
+  OpWatch(const OpWatch&) = delete;
+  OpWatch& operator=(const OpWatch&) = delete;
+
+  // The watch of this thread, for track(); null if there is none.
+  static const OpWatch* current();
+  void show(const Node& node, std::span<const Tensor* const> results) const {
+    if (outer_) outer_->show(node, results);
+    see_(node, results);
+  }
+
+ private:
+  See see_;
+  const OpWatch* outer_;
+};
+
+}  // namespace isonorm::autograd

@@ -7,7 +7,7 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/random.h"
 #include "core/kernels/matmul.h"
-#include "core/system/blas_calls.h"
+#include "core/system/blas.h"
 #include "core/system/parallel.h"
 
 namespace isonorm::bench {

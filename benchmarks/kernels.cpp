@@ -6,7 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "autograd/fusion.h"
+#include "autograd/grad_mode.h"
 #include "benchmarks/cliffs.h"
 #include "benchmarks/kernel_table.h"
 #include "benchmarks/measure.h"

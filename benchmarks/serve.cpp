@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/kernels/isa_choice.h"
-#include "core/system/blas_info.h"
+#include "core/system/blas.h"
 #include "core/system/parallel.h"
 #include "training/records/manifest.h"
 #include "training/training_options.h"

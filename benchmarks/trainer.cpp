@@ -2,7 +2,7 @@
 
 #include "autograd/fused/linear_cross_entropy.h"
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "optim/adam.h"

@@ -1,4 +1,4 @@
-#include "distributed/mpi.h"
+#include "distributed/transport.h"
 
 #include <dlfcn.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "distributed/threads.h"
+#include "distributed/world.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/system/home_process.h"
 #include "core/system/parallel.h"
 #include "core/system/start_thread.h"
 #include "distributed/transport.h"

@@ -11,7 +11,6 @@
 #include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
 #include "core/system/warning.h"
-#include "distributed/mpi.h"
 #include "distributed/transport.h"
 
 namespace isonorm::distributed {

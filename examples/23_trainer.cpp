@@ -1,5 +1,5 @@
-// `isonorm train` in a program: progress, a log, the best model, early stopping, timed saving. Started again, it resumes.
-// usage: 23_trainer [steps] [--device cuda]
+// `isonorm train` in a program: progress, a log, the best model, early stopping, timed saving. Started again, it
+// resumes. usage: 23_trainer [steps] [--device cuda]
 #include <cstdio>
 #include <fstream>
 

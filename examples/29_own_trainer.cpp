@@ -1,5 +1,5 @@
-// A trainer of your own, made of callbacks: progress, a log, the best model, early stopping, timed saving. Started again, it resumes.
-// usage: 29_own_trainer [steps] [--device cuda]
+// A trainer of your own, made of callbacks: progress, a log, the best model, early stopping, timed saving. Started
+// again, it resumes. usage: 29_own_trainer [steps] [--device cuda]
 #include <cstdio>
 #include <functional>
 

@@ -1,20 +1,16 @@
 // Binds the slots of core/kernels to the functions of a device: the only list of them.
 #include "core/kernels/attention.h"
 #include "core/kernels/checks.h"
-#include "core/kernels/conv.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/create.h"
-#include "core/kernels/dropout.h"
+#include "core/kernels/images.h"
+#include "core/kernels/loss.h"
 #include "core/kernels/matmul.h"
 #include "core/kernels/mlp.h"
 #include "core/kernels/optimizer.h"
 #include "core/kernels/pointwise.h"
-#include "core/kernels/pool.h"
 #include "core/kernels/random.h"
 #include "core/kernels/recurrent.h"
-#include "core/kernels/rotary.h"
-#include "core/kernels/shape.h"
-#include "core/kernels/softmax.h"
 #include "core/memory/storage.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"
@@ -22,7 +18,6 @@
 #include "gpu/steps/capture.h"
 #include "gpu/stream.h"
 #include "gpu/transfer.h"
-#include "gpu/upload.h"
 
 namespace isonorm {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/system/running_kernel.h"
+#include "core/system/profile.h"
 
 namespace isonorm::gpu {
 namespace {

@@ -56,7 +56,8 @@ NewestCheckpoint load_newest_checkpoint(const std::string& path);
 // file. Throws if the file is missing but a previous checkpoint exists, because a new training would overwrite it.
 std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path);
 
-// The file of a training that saves its checkpoint again and again. The file before the last stays as previous_checkpoint().
+// The file of a training that saves its checkpoint again and again. The file before the last stays as
+// previous_checkpoint().
 class CheckpointFile {
  public:
   // newest: the checkpoint that the training continues from, if there is one.
@@ -64,7 +65,8 @@ class CheckpointFile {
       : path_(std::move(path)), is_whole_(newest && newest->path == path_) {}
 
   bool is_whole() const { return is_whole_; }  // undamaged: this process has read or written it
-  // Replaces the file. A damaged one is not kept. Throws as keep_previous_checkpoint() and save_checkpoint(); then the file stays.
+  // Replaces the file. A damaged one is not kept. Throws as keep_previous_checkpoint() and save_checkpoint(); then the
+  // file stays.
   void save(const Checkpoint& checkpoint);
 
  private:

@@ -6,7 +6,7 @@
 #include "core/memory/bytes.h"
 #include "core/system/foreign_text.h"
 #include "io/fits.h"
-#include "io/safetensors_header.h"
+#include "io/safetensors.h"
 
 namespace isonorm::io {
 namespace {

@@ -1,4 +1,4 @@
-#include "io/name_lock.h"
+#include "io/unfinished.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

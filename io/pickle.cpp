@@ -1,11 +1,11 @@
-#include "io/pickle.h"
+#include "io/torch_file.h"
 
 #include <set>
 #include <span>
 #include <variant>
 
-#include "core/system/foreign_name.h"
-#include "io/little_endian.h"
+#include "core/system/name_pattern.h"
+#include "io/packed.h"
 
 namespace isonorm::io {
 namespace {

@@ -7,7 +7,6 @@
 #include "io/fits.h"
 #include "io/packed.h"
 #include "io/replacement.h"
-#include "io/safetensors_header.h"
 
 namespace isonorm {
 namespace {

@@ -73,7 +73,7 @@ TensorMap load_safetensors(const Bytes& file, Metadata* metadata = nullptr);
 // Replaces the file atomically with these tensors, of any layout and device (see io::Replacement). A map that
 // is_torch() gets the metadata "format": "pt". The data are stored by decreasing element size, so that every element is
 // aligned; the header keeps the order of the map. Throws if there is no tensor, if a tensor is undefined, if a name is
-// too long (core/system/foreign_name.h), not UTF-8 or "__metadata__", or (io) if the system refuses; then the old file
+// too long (core/system/name_pattern.h), not UTF-8 or "__metadata__", or (io) if the system refuses; then the old file
 // stays.
 void save_safetensors(const std::string& path, const TensorMap& tensors, const Metadata& metadata = {});
 // The same with tensors that are computed one at a time: `tensor` is called once for every entry. begin and end of the
@@ -82,3 +82,24 @@ void save_safetensors(const std::string& path, std::vector<io::TensorEntry> entr
                       const std::function<Tensor(const std::string& name)>& tensor);
 
 }  // namespace isonorm
+
+namespace isonorm::io {
+
+// The header of a safetensors file, without the tensors' data.
+
+struct SafetensorsHeader {
+  std::vector<TensorEntry> entries;
+  Metadata metadata;
+};
+
+// Bytes per element in the file.
+int64_t element_size(const TensorEntry& entry);
+
+// Parses the JSON and checks that the entries fill [0, data_bytes) without hole or overlap. Throws what
+// load_safetensors() throws.
+SafetensorsHeader parse_safetensors_header(std::string_view json, int64_t data_bytes);
+
+// The JSON, padded with spaces so that its length plus the 8 bytes before it is a multiple of 8.
+std::string format_safetensors_header(const SafetensorsHeader& header);
+
+}  // namespace isonorm::io

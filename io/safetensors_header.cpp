@@ -1,10 +1,10 @@
-#include "io/safetensors_header.h"
+#include "io/safetensors.h"
 
 #include <algorithm>
 #include <set>
 #include <unordered_set>
 
-#include "core/system/foreign_name.h"
+#include "core/system/name_pattern.h"
 #include "io/json.h"
 
 namespace isonorm::io {

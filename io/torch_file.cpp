@@ -3,8 +3,7 @@
 #include "core/system/foreign_text.h"
 #include "io/fits.h"
 #include "io/packed.h"
-#include "io/pickle.h"
-#include "io/safetensors_header.h"
+#include "io/safetensors.h"
 #include "io/zip.h"
 
 namespace isonorm::io {

@@ -56,7 +56,8 @@ void add(Branch& root, const std::string& name, const std::string& shape, int64_
   at->tensors += text(at->tensors.empty() ? "" : ", ", printable(name.substr(begin), 60), ' ', shape);
 }
 
-// The lines below a branch: numbers in their order, then names. Consecutive numbers that are alike share a line: "0 to 11".
+// The lines below a branch: numbers in their order, then names. Consecutive numbers that are alike share a line: "0 to
+// 11".
 std::vector<Line> lines_of(Branch& b) {
   std::vector<Line> lines;
   std::vector<std::vector<Line>> below;

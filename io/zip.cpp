@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "io/fits.h"
-#include "io/little_endian.h"
+#include "io/packed.h"
 
 namespace isonorm::io {
 namespace {

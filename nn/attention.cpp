@@ -3,7 +3,6 @@
 #include <bit>
 
 #include "autograd/fused/attention.h"
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/rotary.h"

@@ -1,9 +1,7 @@
 // Convolution, pooling and resizing of images [n, height, width, channels], and convolution of sequences.
 #pragma once
 
-#include "autograd/ops/conv.h"
-#include "autograd/ops/interpolate.h"
-#include "autograd/ops/pool.h"
+#include "autograd/ops/images.h"
 #include "nn/module.h"
 
 namespace isonorm::nn {

@@ -4,14 +4,13 @@
 #include <cmath>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
+#include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "autograd/ops/softmax.h"
 #include "nn/evaluation_mode.h"
 
 namespace isonorm::nn {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
 #include "core/formulas/philox.h"
 #include "nn/evaluation_mode.h"

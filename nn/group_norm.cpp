@@ -1,7 +1,6 @@
 #include "nn/group_norm.h"
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"

@@ -2,12 +2,12 @@
 
 #include <cmath>
 
-#include "autograd/ops/checked_ids.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
+#include "autograd/ops/shared.h"
 #include "core/view.h"
 #include "nn/init.h"
 #include "nn/module_scope.h"

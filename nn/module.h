@@ -129,12 +129,12 @@ class Module {
   // The parameter with this path; null if there is none.
   Parameter* find_parameter(const std::string& path);
 
-  // Adds a hook (nn/hooks.h). Hooks run in the order in which they were added, forward hooks before backward hooks see
-  // the output. clone() does not copy hooks. A module with backward hooks must outlive the backward.
+  // Adds a hook (nn/hooks.h) that runs after the hooks before it. clone() does not copy hooks. A module with backward
+  // hooks must outlive the backward. Throws if the hook is empty.
   //
-  // Hooks see the calls operator()(x), and of the library's other operators those of norms (input: the sum that is
-  // normalized), attention, blocks (input and output: the residual stream) and recurrent layers' sequences. A fused op
-  // that computes with a layer's weight, such as linear_cross_entropy() with a head's, does not call the layer.
+  // Hooks run in operator()(x), and in the other operators of norms (input: the sum that is normalized), attention and
+  // Transformer blocks (input and output: the residual stream). A fused op that computes with the weight of a layer, such
+  // as linear_cross_entropy() with the head's, does not call the layer.
   ModuleHookHandle on_forward(ForwardHook hook);
   ModuleHookHandle on_backward(BackwardHook hook);
   bool has_hooks() const { return hooks_ && !(hooks_->forward.empty() && hooks_->backward.empty()); }

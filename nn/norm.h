@@ -3,7 +3,6 @@
 
 #include <optional>
 
-#include "autograd/fused/add_norm.h"
 #include "autograd/ops/norm.h"
 #include "nn/module.h"
 #include "nn/residual/residual.h"

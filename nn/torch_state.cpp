@@ -5,7 +5,6 @@
 #include <set>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/shape.h"
 #include "core/system/foreign_text.h"
 #include "nn/attention.h"

@@ -6,7 +6,6 @@
 
 #include "autograd/checkpoint.h"
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
 #include "core/view.h"

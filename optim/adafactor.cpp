@@ -9,6 +9,8 @@
 #include "core/kernels/optimizer.h"
 
 namespace isonorm::optim {
+
+template class ElementwiseGroups<Adafactor, AdafactorOptions>;
 namespace {
 
 // A scalar, f64.

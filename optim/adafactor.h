@@ -36,5 +36,6 @@ class Adafactor : public ElementwiseGroups<Adafactor, AdafactorOptions> {
  private:
   void prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped) override;
 };
+extern template class ElementwiseGroups<Adafactor, AdafactorOptions>;
 
 }  // namespace isonorm::optim

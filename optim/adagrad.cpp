@@ -2,6 +2,8 @@
 
 namespace isonorm::optim {
 
+template class ElementwiseGroups<Adagrad, AdagradOptions>;
+
 Adagrad::Group Adagrad::group_of(const AdagradOptions& o) {
   return {.conditions = {not_negative("lr_decay", o.lr_decay), not_negative("weight_decay", o.weight_decay),
                          not_negative("initial", o.initial), not_negative("eps", o.eps)},

@@ -24,5 +24,6 @@ class Adagrad : public ElementwiseGroups<Adagrad, AdagradOptions> {
   static Group group_of(const AdagradOptions& options);
   static Step step_with(const AdagradOptions& options, double lr, int64_t t);
 };
+extern template class ElementwiseGroups<Adagrad, AdagradOptions>;
 
 }  // namespace isonorm::optim

@@ -2,6 +2,9 @@
 
 namespace isonorm::optim {
 
+template class ElementwiseGroups<Adam, AdamOptions>;
+template class ElementwiseGroups<AdamW, AdamWOptions>;
+
 Adam::Group Adam::group_of(const AdamOptions& o) {
   return {.conditions = {fraction("beta1", o.beta1), fraction("beta2", o.beta2), not_negative("eps", o.eps),
                          not_negative("weight_decay", o.weight_decay)},

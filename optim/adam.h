@@ -23,6 +23,7 @@ class Adam : public ElementwiseGroups<Adam, AdamOptions> {
   static Group group_of(const AdamOptions& options);
   static Step step_with(const AdamOptions& options, double lr, int64_t t);
 };
+extern template class ElementwiseGroups<Adam, AdamOptions>;
 
 struct AdamWOptions {
   double lr = 1e-3;
@@ -41,5 +42,6 @@ class AdamW : public ElementwiseGroups<AdamW, AdamWOptions> {
   static Group group_of(const AdamWOptions& options);
   static Step step_with(const AdamWOptions& options, double lr, int64_t t);
 };
+extern template class ElementwiseGroups<AdamW, AdamWOptions>;
 
 }  // namespace isonorm::optim

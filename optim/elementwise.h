@@ -67,6 +67,7 @@ class ElementwiseOptimizer : public Optimizer {
 //   static constexpr const char* kName                                   in error messages: "lion"
 //   static Group group_of(const Options& options)
 //   static Step step_with(const Options& options, double lr, int64_t t)  the rule of a parameter's own step t = 1, 2, ...
+// Its source instantiates the template, so that programs that use the optimizer do not compile it.
 template <class Derived, class Options> class ElementwiseGroups : public ElementwiseOptimizer {
  public:
   explicit ElementwiseGroups(const std::vector<Tensor>& parameters, Options options = {})

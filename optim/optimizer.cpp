@@ -5,7 +5,7 @@
 #include <set>
 
 #include "autograd/engine.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 #include "core/kernels/optimizer.h"
 #include "core/view.h"
 

@@ -2,6 +2,8 @@
 
 namespace isonorm::optim {
 
+template class ElementwiseGroups<Rmsprop, RmspropOptions>;
+
 Rmsprop::Group Rmsprop::group_of(const RmspropOptions& o) {
   Group g{.conditions = {fraction("alpha", o.alpha), not_negative("eps", o.eps),
                          not_negative("weight_decay", o.weight_decay), fraction("momentum", o.momentum)},

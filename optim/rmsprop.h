@@ -27,5 +27,6 @@ class Rmsprop : public ElementwiseGroups<Rmsprop, RmspropOptions> {
   static Group group_of(const RmspropOptions& options);
   static Step step_with(const RmspropOptions& options, double lr, int64_t t);
 };
+extern template class ElementwiseGroups<Rmsprop, RmspropOptions>;
 
 }  // namespace isonorm::optim

@@ -2,6 +2,8 @@
 
 namespace isonorm::optim {
 
+template class ElementwiseGroups<Sgd, SgdOptions>;
+
 Sgd::Group Sgd::group_of(const SgdOptions& o) {
   Group g{.conditions = {fraction("momentum", o.momentum),
                          not_negative("weight_decay", o.weight_decay),

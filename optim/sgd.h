@@ -26,5 +26,6 @@ class Sgd : public ElementwiseGroups<Sgd, SgdOptions> {
   static Group group_of(const SgdOptions& options);
   static Step step_with(const SgdOptions& options, double lr, int64_t t);
 };
+extern template class ElementwiseGroups<Sgd, SgdOptions>;
 
 }  // namespace isonorm::optim

@@ -2,6 +2,9 @@
 
 namespace isonorm::optim {
 
+template class ElementwiseGroups<SignSgd, SignSgdOptions>;
+template class ElementwiseGroups<Lion, LionOptions>;
+
 SignSgd::Group SignSgd::group_of(const SignSgdOptions& o) {
   Group g{.conditions = {fraction("momentum", o.momentum), not_negative("weight_decay", o.weight_decay)}};
   if (o.momentum > 0) g.state = {"exp_avg"};

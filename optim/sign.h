@@ -22,6 +22,7 @@ class SignSgd : public ElementwiseGroups<SignSgd, SignSgdOptions> {
   static Group group_of(const SignSgdOptions& options);
   static Step step_with(const SignSgdOptions& options, double lr, int64_t t);
 };
+extern template class ElementwiseGroups<SignSgd, SignSgdOptions>;
 
 struct LionOptions {
   double lr = 1e-4;
@@ -39,5 +40,6 @@ class Lion : public ElementwiseGroups<Lion, LionOptions> {
   static Group group_of(const LionOptions& options);
   static Step step_with(const LionOptions& options, double lr, int64_t t);
 };
+extern template class ElementwiseGroups<Lion, LionOptions>;
 
 }  // namespace isonorm::optim

@@ -4,6 +4,9 @@
 
 namespace isonorm::optim {
 
+template class ElementwiseGroups<Lars, LarsOptions>;
+template class ElementwiseGroups<Lamb, LambOptions>;
+
 Lars::Group Lars::group_of(const LarsOptions& o) {
   return {.conditions = {fraction("momentum", o.momentum), not_negative("weight_decay", o.weight_decay),
                          not_negative("trust", o.trust)},

@@ -28,6 +28,7 @@ class Lars : public ElementwiseGroups<Lars, LarsOptions> {
  private:
   void prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped) override;
 };
+extern template class ElementwiseGroups<Lars, LarsOptions>;
 
 struct LambOptions {
   double lr = 1e-3;
@@ -54,5 +55,6 @@ class Lamb : public ElementwiseGroups<Lamb, LambOptions> {
  private:
   void prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped) override;
 };
+extern template class ElementwiseGroups<Lamb, LambOptions>;
 
 }  // namespace isonorm::optim

@@ -35,11 +35,11 @@ struct Environment {
 
 struct Document {
   std::string title;
-  std::string about = {};           // a paragraph below the title: what was done
-  Tone tone = Tone::plain;          // of the verdict; plain: undecided
-  std::string verdict = {};         // "Different"; empty: no verdict
-  std::string sentence = {};        // the reason for the verdict, with the deciding figures and a full stop
-  std::vector<Named> values = {};   // numbers that are in no table
+  std::string about = {};          // a paragraph below the title: what was done
+  Tone tone = Tone::plain;         // of the verdict; plain: undecided
+  std::string verdict = {};        // "Different"; empty: no verdict
+  std::string sentence = {};       // the reason for the verdict, with the deciding figures and a full stop
+  std::vector<Named> values = {};  // numbers that are in no table
   std::vector<TextTable> tables = {};
   std::vector<Figure> figures = {};
   std::vector<std::string> remarks = {};  // paragraphs

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "reports/svg.h"
-#include "reports/svg_dots.h"
 
 namespace isonorm::reports {
 

@@ -1,12 +1,10 @@
-#include "reports/svg_dots.h"
+#include "reports/svg.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "reports/svg.h"
-#include "reports/svg_text.h"
 
 namespace isonorm::reports {
 namespace {

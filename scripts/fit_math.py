@@ -145,15 +145,15 @@ def tables():
         return mp.taylor(lambda x: mp.tanh(x), 0, 31)[2 * j + 3]
 
     tanh_cut = mp.mpf("0.55") ** 2
-    yield ("tanh_small", "tanh.h", near(lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, tanh_series),
+    yield ("tanh_small", "exp.h", near(lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, tanh_series),
            lambda z: z if z else mp.mpf("1e-30"), mp.mpf(0), tanh_cut, {"float": (1, 1), "double": (2, 3)})
 
-    yield ("erf_small", "erf.h",
+    yield ("erf_small", "gelu.h",
            near(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1,
                 lambda j: 2 / mp.sqrt(mp.pi) * mp.mpf(-1) ** j / (FAC(j) * (2 * j + 1)) - (1 if j == 0 else 0)),
            lambda z: mp.mpf(1), mp.mpf(0), mp.mpf(1), {"float": (6, 0), "double": (11, 0)})
     for dtype, hi, m in (("float", mp.mpf("3.95"), 8), ("double", mp.mpf("5.95"), 20)):
-        yield ("erf_tail", "erf.h", lambda t: -mp.log(mp.erfc(t + 1)), lambda t: mp.erfc(t + 1) / mp.erf(t + 1),
+        yield ("erf_tail", "gelu.h", lambda t: -mp.log(mp.erfc(t + 1)), lambda t: mp.erfc(t + 1) / mp.erf(t + 1),
                mp.mpf(0), hi - 1, {dtype: (m, 0)})
     for dtype, hi, mn in (("float", mp.mpf("14.7"), (5, 6)), ("double", mp.mpf("39"), (10, 11))):
         yield ("gelu_tail", "gelu.h", lambda x: mp.exp(x * x / 2) * mp.erfc(x / mp.sqrt(2)) / 2,

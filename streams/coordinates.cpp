@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/memory/kept.h"

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "core/printed.h"
-#include "core/system/foreign_name.h"
 #include "core/system/name_pattern.h"
 #include "io/json.h"
 

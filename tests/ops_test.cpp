@@ -57,7 +57,8 @@ std::vector<Layout> layouts_of(const OpCase& op) {
 }
 
 // Rules and views are the same on every device, and the program of the CPU checks all samples. An emulated kernel takes
-// far longer, so on a device one of `of` samples is checked; `of` is prime to the number of layouts, so that all come up.
+// far longer, so on a device one of `of` samples is checked; `of` is prime to the number of layouts, so that all come
+// up.
 bool is_drawn(size_t met, size_t of) { return test_device() == kCpu || met % of == 0; }
 
 // Measured: does the row that a test case checks have a sample whose gradient is not zero? If none has one, nothing was
@@ -146,8 +147,8 @@ constexpr std::string_view kNoBranch[] = {
     // The slope is 0 at a point or as a limit: of x^2 at 0, of 1 / x at infinity. tests/autograd/kink_test.cpp has x^0.
     "exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "rsqrt", "square", "reciprocal", "cos", "erf", "tanh",
     "sigmoid", "log_sigmoid", "softplus", "gelu", "gelu_tanh", "pow", "div",
-    // The gradient is a difference: in a row with a single entry or with equal entries, cotangents cancel. Ignored rows in
-    // cross_entropy are tested in tests/autograd/loss_test.cpp.
+    // The gradient is a difference: in a row with a single entry or with equal entries, cotangents cancel. Ignored rows
+    // in cross_entropy are tested in tests/autograd/loss_test.cpp.
     "var", "recentre", "softmax", "log_softmax", "layer_norm", "normalize", "add_norm", "batch_norm", "cross_entropy",
     "scaled_dot_product_attention", "packed_attention", "nll_loss", "binary_cross_entropy",
     // While gradients are recorded, the gradient of an entry is a product of the others.

@@ -1,4 +1,5 @@
-// isonorm audit: what a model's loss cannot see, and how far the mean of its stream drifts.
+// isonorm audit: directions in weight space that the loss cannot see, and how far the mean of the residual stream
+// drifts.
 #include <vector>
 
 #include "core/system/parallel.h"
@@ -23,13 +24,13 @@ struct AuditVerb {
   bool quiet = false;
 };
 
-// The model that the file says it holds. Throws where the command line says another.
+// The model described in the file. Throws if the command line describes another one.
 training::ModelOptions described_model(const AuditVerb& o, const training::ModelFile& file) {
   const Scope scope(o.checkpoint);
   training::ModelOptions m(file.description);
   m.check_size(file.state);
-  check(row_of(training::stored_form(m)).raw(), "audit: the weights are those of ", name_of(training::stored_form(m)),
-        ", expected the Pre-LN model's",
+  check(row_of(training::stored_form(m)).raw(), "audit: the weights are stored in the form ",
+        name_of(training::stored_form(m)), ", expected the Pre-LN model's",
         row_of(training::stored_form(m)).layer_norm_model() ? ": isonorm convert --to layer_norm" : "");
   m = m.complete();
   training::ModelOptions asked = m;
@@ -44,12 +45,13 @@ training::ModelOptions described_model(const AuditVerb& o, const training::Model
   return m;
 }
 
-// Those of the model, and of the batch that is looked at.
+// True for options of the model and of the batch.
 bool is_of_audits(std::string_view name) {
   training::TrainingOptions o;
   training::Fields f{.only = name};
   fields(o, f);
-  return !training::is_of_streams(name) && name != "precision" && name != "stream_precision" &&  // each is looked at
+  return !training::is_of_streams(name) && name != "precision" &&
+         name != "stream_precision" &&  // all of them are audited
          (f.options.empty() || name == "letters" || name == "batch" || name == "seed" || name == "threads");
 }
 
@@ -60,7 +62,7 @@ int run(AuditVerb o, const CLI::App& command) {
   if (!o.checkpoint.empty()) file = training::load_model_file(o.checkpoint);
   services::check_finite(o.checkpoint, file.state);
   if (!file.description.empty()) {
-    if (o.given.contains("letters")) throw UsageError("--letters has no meaning beside a file that says its model");
+    if (o.given.contains("letters")) throw UsageError("--letters cannot be used with a file that describes its model");
     training.model = described_model(o, file);
   }
   training::set_training_options(training, o.given);
@@ -81,15 +83,15 @@ int run(AuditVerb o, const CLI::App& command) {
 Verb add_audit(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "audit",
-      "Measure which directions of a model's parameters get no gradient, and how far its stream's mean drifts");
+      "Measure which directions of a model's parameters get no gradient, and how far the mean of its stream drifts");
   auto o = std::make_shared<AuditVerb>();
   o->training.model = training::ModelOptions(training::kGpt);
   o->training.batch = 4;
   command->add_option("--checkpoint", o->checkpoint,
-                      "weights that isonorm train or convert wrote; the file says what model it holds, a file that "
-                      "does not takes the options below (default: initial weights)");
+                      "weights written by isonorm train or convert; the options below describe the model if the "
+                      "file does not (default: initial weights)");
   add_training_options(*command, o->training, o->given, is_of_audits);
-  command->add_option("--report", o->report, "write what was found as an HTML page");
+  command->add_option("--report", o->report, "write the result as an HTML page");
   add_json(*command, o->json);
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
   command->footer(

@@ -1,4 +1,5 @@
-// isonorm compare: two safetensors files of activations, gradients or weights, tensor by tensor in the order of execution.
+// isonorm compare: compares two safetensors files of activations, gradients or weights, tensor by tensor in the order
+// of execution.
 #include <cstdio>
 #include <filesystem>
 
@@ -6,9 +7,9 @@
 #include "core/system/file.h"
 #include "core/system/terminal.h"
 #include "equivalence/explain/compare_tensors.h"
-#include "io/foreign_numbers.h"
 #include "io/json.h"
 #include "equivalence/services/model_data.h"
+#include "io/load_state.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
@@ -19,9 +20,9 @@ namespace {
 
 using namespace equivalence;
 
-constexpr int64_t kTextLimit = 1 << 20;  // bytes of a map or an order
+constexpr int64_t kTextLimit = 1 << 20;  // limit for the bytes of a map or an order
 constexpr const char* kOrder = "order";  // the entry of A's metadata
-constexpr size_t kShown = 20;            // differing tensors that are listed
+constexpr size_t kShown = 20;            // limit for listed differing tensors
 
 struct CompareVerb {
   std::string a, b, map, spec, order, json;
@@ -41,7 +42,7 @@ bool is_file(const std::string& path) {
   return std::filesystem::exists(path, none) && !std::filesystem::is_directory(path, none);
 }
 
-// Names in a JSON list, or one a line, or with commas between them.
+// Reads names from a JSON list, from lines, or separated by commas.
 std::vector<std::string> names_in(const std::string& list) {
   std::vector<std::string> names;
   if (list.starts_with('[')) {
@@ -58,7 +59,7 @@ std::vector<std::string> names_in(const std::string& list) {
   return names;
 }
 
-// The order of --order, of A's metadata, of --spec, of A's header or of names.
+// The order of execution, from --order, A's metadata, --spec, A's header, or else by name.
 ExecutionOrder order_of(const CompareVerb& o, const training::OpenModelFile& a,
                         const std::vector<streams::Layout>& layouts) {
   const TensorMap& tensors = a.state.outline;
@@ -77,8 +78,8 @@ ExecutionOrder order_of(const CompareVerb& o, const training::OpenModelFile& a,
   return order;
 }
 
-// The tensors of a safetensors file, or the weights of a checkpoint under the names that the model has for them; dtypes
-// that no tensor has as io::numbers_of() gives them.
+// Opens the tensors of a safetensors file, or the weights of a checkpoint under the model's names. Foreign dtypes are
+// converted as by io::numbers_of().
 training::OpenModelFile open_tensors(const std::string& path) {
   training::OpenModelFile file = training::open_model_file(path);
   TensorMap outline;
@@ -94,7 +95,7 @@ training::OpenModelFile open_tensors(const std::string& path) {
   return file;
 }
 
-// The tensors that differ or have no partner, a line each.
+// One line for each tensor that differs or has no partner.
 std::string list(const TensorsComparison& r) {
   std::string out;
   size_t lines = 0;
@@ -139,26 +140,25 @@ int run(const CompareVerb& o, const CLI::App& command) {
 
 Verb add_compare(CLI::App& app) {
   CLI::App* command = app.add_subcommand("compare",
-                                         "Compare two safetensors files of activations, gradients or weights, written "
-                                         "by whatever program: which is the first "
-                                         "that differs, and why");
+                                         "Compare two safetensors files of activations, gradients or weights from any "
+                                         "programs: the first tensor that differs, and the likely cause");
   auto o = std::make_shared<CompareVerb>();
   command->add_option("A", o->a, "the reference")->required();
-  command->add_option("B", o->b, "the file that is held against it")->required();
+  command->add_option("B", o->b, "the file to compare with A")->required();
   command->add_option("--map", o->map,
                       "JSON file of rules from names in A to names in B, with linear maps: [{\"a\": \"blocks.*.proj\", "
                       "\"b\": \"h.*.proj\", \"map\": \"recentre\", \"dim\": 0}, ...]");
   command->add_option(
       "--spec", o->spec,
-      "JSON file that says what writes to the stream and what reads it, as for convert, or a folder of the "
-      "hub: the order of the layers, and more causes that can be found");
+      "JSON file of the writers and readers of the stream, as for convert, or a folder of the hub: gives the order of "
+      "the layers, and allows more causes to be found");
   command->add_option(
       "--order", o->order,
-      "the layers in the order in which they run, h.*.ln_1,h.*.attn,...: a file with one a line, or with "
-      "commas between them (default: \"order\" of A's metadata, --spec, A's header, numbers in names)");
+      "the layers in order of execution, h.*.ln_1,h.*.attn,...: separated by commas, or a file with one per line "
+      "(default: \"order\" of A's metadata, --spec, A's header, numbers in names)");
   command->add_flag(
       "--gradients", o->options.gradients,
-      "all parameters are gradients, as where their names end with .grad: A's are compared with B's mapped "
+      "all parameters are gradients, as if their names ended with .grad: A's are compared with B's mapped "
       "back by the adjoints");
   add_number(*command, "tolerance", o->options.tolerance,
              "largest difference relative to the largest entry of a tensor, below 1 (default: 1e-10, f32 1e-4, F16 "
@@ -167,8 +167,8 @@ Verb add_compare(CLI::App& app) {
   command
       ->add_option(
           "--control", o->controls,
-          "output of A's program from weights moved by an ulp (isonorm perturb): the tolerance is then 30 times what "
-          "the farthest control deviates by, and 64 eps; may be given several times")
+          "output of A's program with weights moved by one ulp (isonorm perturb): the tolerance becomes 30 times the "
+          "largest deviation of a control, plus 64 eps; may be given several times")
       ->allow_extra_args(false)
       ->excludes("--tolerance");
   command

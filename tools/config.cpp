@@ -9,8 +9,8 @@
 #include "core/error.h"
 #include "core/printed.h"
 #include "core/system/file.h"
-#include "core/system/foreign_name.h"
 #include "core/system/foreign_text.h"
+#include "core/system/name_pattern.h"
 #include "tools/ending.h"
 #include "tools/pipes.h"
 #include "tools/suggestion.h"
@@ -18,20 +18,20 @@
 namespace isonorm::tools {
 namespace {
 
-constexpr int64_t kConfigLimit = int64_t{1} << 20;  // bytes of a file of options
+constexpr int64_t kConfigLimit = int64_t{1} << 20;  // limit for the bytes of a config file
 
-// The option of an entry's name.
+// The option with an entry's name.
 CLI::Option* option_named(CLI::App& command, const std::string& name) {
   std::string word = text("--", name);
   std::ranges::replace(word, '_', '-');
   CLI::Option* option = command.get_option_no_throw(word);
   if (word == "--config" || word == "--help" || word == "--version")
-    throw UsageError(text(word, " is for the command line alone"));
+    throw UsageError(text(word, " cannot be set in a config file, only on the command line"));
   if (!option) throw UsageError(text("there is no option ", printable(name, 60), meant(word, words_of(command))));
   return option;
 }
 
-// Several values by commas, as the command line takes them.
+// The value as on the command line, several ones separated by commas.
 std::string word_of(const std::string& name, const toml::node& value) {
   if (const toml::array* values = value.as_array()) {
     std::string all;
@@ -48,8 +48,8 @@ std::string word_of(const std::string& name, const toml::node& value) {
   throw UsageError(text(printable(name, 60), " is a ", value.is_table() ? "table" : "time", ", which no option is"));
 }
 
-// Refuses keys of more than kMostNameParts parts before toml++ makes a table in a table of each, also in section names and
-// inline tables. Dots of strings and comments do not count.
+// Throws for a key with more than kMostNameParts parts, for which toml++ would nest that many tables; also in section
+// names and inline tables. Ignores dots in strings and comments.
 void check_depth(const std::string& lines) {
   int64_t parts = 1, line = 1;
   for (size_t at = 0; at < lines.size(); ++at) {
@@ -61,7 +61,7 @@ void check_depth(const std::string& lines) {
       while (close < lines.size() && lines.compare(close, end.size(), end) != 0)
         line += lines[close] == '\n', close += c == '"' && lines[close] == '\\' ? 2 : 1;
       at = close + end.size() - 1;
-      // A string that three quotes end may itself end with one or two.
+      // A string in triple quotes may itself end with one or two quotes.
       for (int more = 0; end.size() == 3 && more < 2 && at + 1 < lines.size() && lines[at + 1] == c; ++more) ++at;
     }
     if (c == '.' && ++parts > kMostNameParts)
@@ -80,7 +80,7 @@ toml::table table_in(const std::string& lines) {
   }
 }
 
-// `s` as a string of TOML. Bytes that are no UTF-8 stay, and the file is refused for them: TOML has none.
+// The TOML string of `s`. Bytes that are not UTF-8 are kept, and make the file unreadable: TOML has no form for them.
 std::string toml_string(const std::string& s) {
   std::string all = "\"";
   for (const char c : s)
@@ -91,7 +91,7 @@ std::string toml_string(const std::string& s) {
   return all + '"';
 }
 
-// The value as TOML: a number where that is the same word, else text; one of digits alone is an integer of 64 bits. An empty one is true.
+// The value as TOML: a number if that is the same word (64-bit integers only), else text. An empty value is true.
 std::string toml_of(const std::string& value) {
   int64_t integer = 0;
   double number = 0;
@@ -101,7 +101,7 @@ std::string toml_of(const std::string& value) {
   return value.empty() ? "true" : toml_string(value);
 }
 
-// `owner`: the verb whose options the file holds.
+// owner: the verb whose options are in the file.
 void take(CLI::App& command, CLI::App& owner, const toml::table& entries, std::set<const CLI::Option*>& taken) {
   for (const auto& [key, node] : entries) {
     const std::string name(key.str());
@@ -121,7 +121,7 @@ void take(CLI::App& command, CLI::App& owner, const toml::table& entries, std::s
     if (value.find('\0') != value.npos) throw UsageError(text(printable(name, 60), " has a character 0"));
     if (value.empty() && option->get_expected_max() == 0)
       throw UsageError(text(option->get_name(), ": \"\" is not true or false"));
-    if (option->count() > 0 && !taken.contains(option)) continue;  // the command line wins
+    if (option->count() > 0 && !taken.contains(option)) continue;  // the command line has precedence
     if (!taken.insert(option).second) throw UsageError(text(printable(name, 60), " is there twice"));
     bool excluded = false;
     for (const CLI::Option* other : option->get_excludes()) {

@@ -1,4 +1,4 @@
-// The options of a command as a TOML file.
+// Config files: the options of a command as TOML.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,20 +9,21 @@
 
 namespace isonorm::tools {
 
-// Gives the command the options in this file that it was not given: `width = 64`, `no-bias = true`. An array gives values that
-// the command line separates by commas. Names are the command line's. Does nothing if `file` is empty.
-// Throws Error (io) if the file cannot be read, is no regular file or has over 1 MiB. Throws UsageError, naming the entry, if the
-// command has no option of this name or the option cannot have this value.
+// Sets the command's options that were not given to the values in this file: `width = 64`, `no-bias = true`. An array
+// stands for values that the command line separates by commas. Names are those of the command line. Does nothing if
+// `file` is empty.
+// Throws Error (io) if the file cannot be read, is not a regular file or has over 1 MiB. Throws UsageError, naming the
+// entry, if the command has no such option or the option cannot have this value.
 void take_config(CLI::App& command, const std::string& file);
 
 // The beginning of every file that config_of() writes.
 inline constexpr std::string_view kConfigBegin = "# The options of a training: isonorm ";
 
-// The same for a file with the options of another verb, `owner`. Skips options that `command` does not have, and steps, which
-// are the other verb's.
+// The same for a file with the options of another verb, `owner`. Ignores options that `command` does not have, and the
+// other verb's steps.
 void take_config(CLI::App& command, const std::string& file, CLI::App& owner);
 
-// Such a file of options ("--width" "16") of this verb.
+// The text of a config file with these options ("--width" "16") of this verb.
 std::string config_of(const std::string& verb, const training::OptionList& options);
 
 }  // namespace isonorm::tools

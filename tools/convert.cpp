@@ -1,5 +1,5 @@
-// isonorm convert IN OUT: a checkpoint in the coordinates of another form, verified before it is written.
-// isonorm rotate IN OUT: a model with RMSNorm in a rotated basis of its residual stream, likewise.
+// isonorm convert IN OUT: converts a checkpoint to another form, verified before it is written.
+// isonorm rotate IN OUT: rotates the residual stream of a model with RMSNorm into another basis, also verified.
 #include "equivalence/services/conversion.h"
 #include "io/number_format.h"
 #include "streams/stream.h"
@@ -35,7 +35,7 @@ void add_result_options(CLI::App& command, Convert& verb) {
   add_shard_size(command, "largest size of a weights file of a folder, such as 5GB or 5.5GB (default: 5GB)",
                  [&o](int64_t bytes) { o.shard = bytes; });
   command.add_option("--data", o.data, "also compare logits on these data: as --data of isonorm train");
-  command.add_flag("--inference", o.inference, "drop the dropout of residual branches, which acts in training only");
+  command.add_flag("--inference", o.inference, "drop the dropout of residual branches, which acts only in training");
   add_json(command, verb.json);
   command.add_flag("-q,--quiet", o.quiet, "no table");
   command.footer(
@@ -65,20 +65,21 @@ Verb add_convert(CLI::App& app) {
                       "JSON file that says which tensors read and write the stream, for other "
                       "frameworks' files (docs/conversion.md)");
   command
-      ->add_option("--fold", o->fold,
-                   "which gains and biases of norms go into the readers: all, or none, which --to rms_norm has a "
-                   "place for: only writers are centred, and a tied head gets a tensor")
+      ->add_option(
+          "--fold", o->fold,
+          "gains and biases of norms to fold into the readers: all, or none (only with --to rms_norm, which then "
+          "changes only writers, and gives a tied head its own tensor)")
       ->check(CLI::IsMember({"all", "none"}))
       ->capture_default_str();
   command->add_flag(
       "--unit-gains", o->unit_gains,
-      "of a folder: write ones for gains and zeros for biases that were folded, for classes that must have "
-      "them; an RMSNorm with a gain takes the ones and passes over the zeros");
-  command->add_option("--as", o->as, "of a folder: write it as this other class, which it is (llama: of OLMo)")
+      "folders only: write ones for folded gains and zeros for folded biases, for classes that need these tensors; an "
+      "RMSNorm with a gain reads the ones and ignores the zeros");
+  command->add_option("--as", o->as, "folders only: write it as another class that computes the same (llama, for OLMo)")
       ->check(CLI::IsMember({"llama"}));
   command->add_option("--reference", o->reference,
-                      "safetensors or .npz file with NAME.input and NAME.output of readers and writers as the "
-                      "program computed them that IN comes from: holds --spec to it (docs/conversion.md)");
+                      "safetensors or .npz file with NAME.input and NAME.output of readers and writers, recorded from "
+                      "IN's own program: tests whether --spec is right (docs/conversion.md)");
   add_number(*command, "eps", o->eps, "refuse norms with another eps than this one (default: any)", training::above(0));
   add_result_options(*command, *verb);
   return {command,
@@ -96,14 +97,15 @@ Verb add_rotate(CLI::App& app) {
                    "crms_isometric, or any model with RMSNorm without gains")
       ->required();
   command
-      ->add_option("OUT", o->out,
-                   "the safetensors file, or of a folder the folder, to write; it appears whole and checked, or not")
+      ->add_option(
+          "OUT", o->out,
+          "the safetensors file to write, or the folder if IN is a folder; it appears only when it is complete and "
+          "checked")
       ->required();
   command
-      ->add_option(
-          "--basis", o->basis,
-          "hadamard:SEED (random signs, then a Hadamard matrix), haar:SEED (any direction as likely as another), or a "
-          ".npy or safetensors file with an orthogonal matrix Q: rows x of the stream become x Q")
+      ->add_option("--basis", o->basis,
+                   "hadamard:SEED (random signs, then a Hadamard matrix), haar:SEED (uniformly random), or a .npy "
+                   " or safetensors file with an orthogonal matrix Q: rows x of the stream become x Q")
       ->required();
   command->add_option("--from", o->from, "form of IN (default: what IN says)")
       ->check(one_of(streams::forms_that(&streams::FormRow::rotates)));

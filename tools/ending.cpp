@@ -18,11 +18,11 @@
 namespace isonorm::tools {
 namespace {
 
-constexpr size_t kLongestMessage = 2000;  // bytes: a sentence and two paths, seldom longer
+constexpr size_t kLongestMessage = 2000;  // bytes: room for a sentence and two paths
 
 bool regular = false;
 
-// The code of the exception that is being handled; throws std::bad_alloc where there is no memory to say it.
+// Reports the current exception and returns its code. Throws std::bad_alloc if there is no memory for the message.
 int explained(const std::string& who, const std::string& rank, const char* more) {
   const auto told = [&](const std::string& what, int code) { return fail(who, rank + what, code); };
   try {
@@ -30,7 +30,7 @@ int explained(const std::string& who, const std::string& rank, const char* more)
   } catch (const UsageError& e) {
     return told(text(e.what(), "; see ", who, " --help"), kUsage);
   } catch (const NobodyReads&) {
-    return kInterrupted;  // as head(1) ends a program: not a failure that needs a line
+    return kInterrupted;  // the reader has left, like head(1): not a failure
   } catch (const Diverged& e) {
     return told(e.what(), kDiverged);
   } catch (const Error& e) {
@@ -64,14 +64,14 @@ void library_gave_up() {
 
 void guard_the_end() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor)
-    if (fcntl(descriptor, F_GETFD) < 0) open("/", O_PATH);  // every read and write fails, as where it is closed
-  std::signal(SIGXFSZ, SIG_IGN);                            // a file as large as may be is an error of its write
+    if (fcntl(descriptor, F_GETFD) < 0) open("/", O_PATH);  // so that every read and write fails
+  std::signal(SIGXFSZ, SIG_IGN);                            // a file that is too large makes the write fail
   std::set_terminate(terminate);
   end_clean_on_signals();
   std::atexit(library_gave_up);
 }
 
-// Of "isonorm explain" the message "explain: the row ..." is the program's own: it names the verb once.
+// Avoids "isonorm explain: explain: the row ...": if the message begins with the verb, it is named once.
 void tell(const std::string& who, const std::string& what) {
   const std::string own = who.substr(who.rfind(' ') + 1) + ": ";
   const std::string line = printable(what.starts_with(own) ? what.substr(own.size()) : what, kLongestMessage);

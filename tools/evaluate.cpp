@@ -6,10 +6,9 @@
 
 #include "core/printed.h"
 #include "core/system/parallel.h"
-#include "io/data/class_names.h"
-#include "io/data/fashion_mnist.h"
 #include "io/data/image_sets.h"
 #include "equivalence/services/model_data.h"
+#include "io/data/published_sets.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/train_options.h"
@@ -31,7 +30,7 @@ struct EvaluateOptions {
   std::optional<double> test_share;
   std::optional<data::IdWidth> ids;
   bool is_text = false;
-  training::TrainerOptions training;  // threads and device; the rest is the file's
+  training::TrainerOptions training;  // threads and device; the rest comes from the file
 };
 
 struct Evaluated : training::EvaluationOn {
@@ -52,11 +51,11 @@ const reports::Schema<Evaluated>& evaluate_schema() {
 void check_options(const EvaluateOptions& o) {
   if (o.ids && o.is_text) throw UsageError("--ids and --text: the data are token ids, or a text");
   if (!o.test_data.empty() && o.test_share) throw UsageError("--test-share belongs to --data, not to --test-data");
-  if (!o.test_data.empty() && !o.data.empty()) throw UsageError("--test-data and --data: one is tested on");
+  if (!o.test_data.empty() && !o.data.empty()) throw UsageError("--test-data excludes --data");
 }
 
-// The words to print if the model was trained on its test data; else empty. checksum: of the test data; tested: the share
-// of them that the test takes.
+// A warning if the model was trained on its test data; else empty. checksum: of the test data; tested: share of the
+// data that the test uses.
 std::string trained_on(const training::DataSpec& spec, const std::string& checksum, double tested) {
   const double held = spec.data == checksum ? spec.test_share.value_or(training::kOldTestShare) : 1;
   if (held == 0) return ", but the model was trained on all of the file";
@@ -67,38 +66,38 @@ std::string trained_on(const training::DataSpec& spec, const std::string& checks
   return "";
 }
 
-// Sets the test data: the whole of a file that the model was not trained on, or the share of the training's file that no
-// step trained on. Returns the words that say which.
+// Sets the test data: the whole of a file that the model was not trained on, or the held-out share of its training
+// data. Returns a text that says which.
 std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
   t.data = o.data, t.test_data = o.test_data;
   t.test_share = o.test_share.value_or(t.spec.test_share.value_or(training::kOldTestShare));
   const std::string& path = o.test_data.empty() ? o.data : o.test_data;
   if (path.empty()) return "";
   const bool own_tests = t.model.row().input == training::Input::images && data::has_own_tests(path);
-  if (own_tests && o.test_share) throw UsageError(text("--test-share: ", path, " has images for tests of its own"));
+  if (own_tests && o.test_share) throw UsageError(text("--test-share: ", path, " has its own test images"));
   const std::string checksum = "sha256:" + training::data_sha256(t.model.row().input, path);
-  if (own_tests) t.test_share = 0;  // of the images to train on
+  if (own_tests) t.test_share = 0;  // no training images are held out
   if (own_tests && t.spec.data == checksum) return "";
   if (!t.test_data.empty()) return "all of it" + trained_on(t.spec, checksum, 1);
   const std::string share = text("the last ", printed("%.6g", 100 * t.test_share), " %");
   const bool trained = t.spec.data == checksum;
   const double held = t.spec.test_share.value_or(training::kOldTestShare);
   check(!trained || t.test_share <= held, o.data, ": --test-share ", t.test_share, " is more than ", held,
-        ", which the training held out: the model was trained on the rest; --test-data tests it on all of it all the "
-        "same");
+        ", the share that the training held out; to test on data of the training anyway, use --test-data");
   const std::string but = trained_on(t.spec, checksum, t.test_share);
   if (o.test_share) return share + but;
   if (!trained) {
     t.test_data = o.data, t.data = "";
     return text("all of it", !but.empty()          ? but
-                             : t.spec.data.empty() ? ", since the model does not say what it was trained on"
+                             : t.spec.data.empty() ? ", since the model's training data are unknown"
                                                    : ", since it is not the file of the training");
   }
-  check(t.test_share > 0, o.data, ": the model was trained on all of it; --test-data tests it on it all the same");
+  check(t.test_share > 0, o.data, ": the model was trained on all of it; to test on it anyway, use --test-data");
   return share + (but.empty() ? ", which the model was not trained on" : but);
 }
 
-// Throws if there are no data and the default does not fit: Fashion-MNIST for images, generated pairs for a translator.
+// Throws if no data are given and the default does not fit the model: Fashion-MNIST for images, generated pairs for a
+// translator.
 void check_default_data(const EvaluateOptions& o, const training::TrainingOptions& t) {
   if (!o.data.empty() || !o.test_data.empty()) return;
   if (t.model.row().input == training::Input::pairs && !t.spec.alphabet.empty())
@@ -106,8 +105,8 @@ void check_default_data(const EvaluateOptions& o, const training::TrainingOption
   if (t.model.row().input != training::Input::images) return;
   const std::vector<std::string>& classes = t.spec.classes;
   if (!classes.empty() && classes != data::published_classes(data::kFashionMnistDir))
-    throw UsageError(text("--data is needed: the model has the classes ", data::class_list(classes),
-                          ", not those of Fashion-MNIST"));
+    throw UsageError(
+        text("--data is needed: the model has the classes ", data::class_list(classes), ", not Fashion-MNIST's"));
 }
 
 int run(EvaluateOptions& o, const CLI::App& command) {
@@ -196,10 +195,10 @@ Verb add_evaluate(CLI::App& app) {
   auto o = std::make_shared<EvaluateOptions>();
   command->add_option("MODEL", o->model, "a checkpoint of isonorm train, or a file that describes its model")
       ->required();
-  command->add_option(
-      "--data", o->data,
-      "data as isonorm train takes them. The test is on test images beside training images, if there are any; else on "
-      "all of the data or, if the model was trained on them, on the share that no step trained on");
+  command->add_option("--data", o->data,
+                      "data, as for isonorm train. Tests on the data's own test images if there are any, else on all "
+                      "of the data or, if "
+                      "the model was trained on them, on the held-out share");
   command->add_option("--test-data", o->test_data, "instead of --data: test on all of these");
   add_number(*command, "test_share", o->test_share, "test on this share at the end of --data (default: see --data)",
              training::kProbability);

@@ -51,7 +51,7 @@ constexpr Example kExamples[] = {
     {"prove", "isonorm prove --data README.md --steps 100", "on a text instead of Fashion-MNIST"},
     {"prove", "isonorm prove --certificate", "small architectures of every kind, on made data"},
     {"table", "isonorm table --optimizers sgd,adamw", "two columns"},
-    {"table", "isonorm table --predicates", "what the expectations follow from"},
+    {"table", "isonorm table --predicates", "the properties from which the expectations follow"},
     {"experiment", "isonorm experiment --list", "every claim with its source"},
     {"experiment", "isonorm experiment invariance --report invariance.html", "one of them"},
     {"completion", "isonorm completion bash > isonorm.bash", "for ~/.local/share/bash-completion/completions/"},

@@ -45,7 +45,7 @@ int run(Options o) {
 
   StatusLine status(stderr, !is_terminal(stderr));
   o.experiment.progress = [&](const std::string& line) {
-    if (status.due(2, 3)) status.update(line);  // between the first and the last: when it is time to
+    if (status.due(2, 3)) status.update(line);  // rate-limited between the first and the last
     return !interrupted();
   };
   o.experiment.stop = interrupted;
@@ -72,7 +72,7 @@ Verb add_experiment(CLI::App& app) {
   const std::string names = training::names_of(experiments());
   std::vector<Experiment> scaled(experiments().begin(), experiments().end());
   std::erase_if(scaled, [](const Experiment& e) { return !e.has(kTakesFull); });
-  command->add_option("NAME", o->name, text("one of ", names, "; without it every experiment is listed"));
+  command->add_option("NAME", o->name, text("one of ", names, "; none: lists the experiments"));
   command->add_flag("--list", o->list, "print every experiment with its claim and source");
   add_seed(*command, o->experiment.seed, "of weights, inputs and made data");
   command->add_option("--data", o->experiment.data,
@@ -85,8 +85,7 @@ Verb add_experiment(CLI::App& app) {
   add_device(*command, o->experiment.device);
   command->add_option("--report", o->report, "write tables and pictures as an HTML page");
   add_json(*command, o->json);
-  command->add_option("--svg", o->svg,
-                      "write every picture into this folder, made where it is not there, as NAME-picture.svg");
+  command->add_option("--svg", o->svg, "write every picture into this folder, created if needed, as NAME-picture.svg");
   command->footer(
       "Exit codes: 0 confirmed, 1 refuted, 2 usage, 3 bad input, 4 input/output, 5 undecided, 70 no memory or threads, "
       "130 interrupted.");

@@ -1,4 +1,4 @@
-// isonorm explain NORM ROW: a norm's forward and backward, step by step with the numbers.
+// isonorm explain NORM ROW: forward and backward of a norm, step by step with numbers.
 #include <cmath>
 #include <cstdio>
 
@@ -20,7 +20,7 @@ struct ExplainOptions {
   double eps = 1e-5;
 };
 
-// "1, -2.5,3e2" as numbers; `what` is named in errors.
+// Reads "1, -2.5,3e2"; `what` is named in errors.
 std::vector<double> numbers(const std::string& list, const char* what) {
   std::vector<double> values;
   for (size_t at = 0; at <= list.size();) {

@@ -9,15 +9,15 @@ namespace isonorm::tools {
 namespace {
 
 constexpr const char* kCommon = "Common options";
-// The groups that come first and last. All other groups are between them.
+// Groups at the beginning and the end of help; all others are between them.
 constexpr const char* kFirst[] = {"Arguments", kCommon, "Options"};
 constexpr const char* kLast[] = {"Output", "Help"};
 
-constexpr size_t kColumn = 26;      // where texts begin in a line
-constexpr size_t kLeastWidth = 20;  // of texts, whatever the terminal's
-constexpr size_t kLongChoice = 22;  // a longer list of values goes into the text
+constexpr size_t kColumn = 26;      // column in which texts begin
+constexpr size_t kLeastWidth = 20;  // least width of texts on a narrow terminal
+constexpr size_t kLongChoice = 22;  // a longer list of values is moved to the text
 
-// Names of options' values if their types do not give a name. An option means the same in every verb.
+// Names for the values of options whose type does not give a name. An option means the same in every verb.
 constexpr std::pair<const char*, const char*> kValues[] = {
     {"--data", "PATH"},          {"--test-data", "PATH"}, {"--json", "FILE"},          {"--report", "FILE"},
     {"--log", "FILE"},           {"--spec", "FILE"},      {"--map", "FILE"},           {"--reference", "FILE"},
@@ -67,7 +67,7 @@ HelpEntry entry_of(const CLI::Option& option) {
     e.text += text("; one of ", listed), e.value = "NAME";
   }
   std::string value = option.get_default_str();
-  if (value.starts_with('[') && value.ends_with(']')) value = value.substr(1, value.size() - 2);  // of a list
+  if (value.starts_with('[') && value.ends_with(']')) value = value.substr(1, value.size() - 2);  // a list
   e.text = with_default(e.text, value);
   if (option.get_required() && !option.get_positional()) e.text += " (required)";
   std::string excluded;
@@ -83,7 +83,7 @@ size_t place(const std::string& heading) {
                                    : 10;
 }
 
-// Paragraphs, each with its first line at `indent` and the others at `indent` + `hanging`.
+// Appends paragraphs, with the first line at `indent` and the others at `indent` + `hanging`.
 void append(std::string& out, const std::string& s, size_t width, size_t indent, size_t hanging = 0) {
   const std::string gap(indent, ' ');
   size_t begin = 0;

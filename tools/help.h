@@ -18,7 +18,7 @@ std::vector<Example> examples_of(const std::string& verb);
 struct HelpEntry {
   std::string names;  // "-q, --quiet", "IN"
   std::string value;  // "N", "FILE", "f32|f64"; empty for a flag and an argument
-  std::string text;   // with the default, and with the options that it excludes
+  std::string text;   // includes the default and the excluded options
 };
 
 struct HelpGroup {
@@ -41,7 +41,7 @@ Help help_of(const CLI::App& app);
 // The text for a terminal of `width` columns. No line is longer, except for a single word that does not fit.
 std::string help_text(const Help& help, size_t width);
 
-// Puts these options of the verb first, under "Common options". Throws CLI::OptionNotFound.
+// Lists these options of the verb first, under "Common options". Throws CLI::OptionNotFound.
 void lead_with(CLI::App& verb, std::initializer_list<const char*> options);
 
 // The values of an option that takes one value from a list, "f32 f64"; empty for another option.

@@ -1,4 +1,4 @@
-// isonorm hooks SPEC: the Python program that records a reference for isonorm convert.
+// isonorm hooks SPEC: prints the Python program that records a reference for isonorm convert.
 #include <cstdio>
 
 #include "core/system/terminal.h"
@@ -10,7 +10,7 @@
 namespace isonorm::tools {
 namespace {
 
-// Around the description, which has no three quotes in a row, being JSON.
+// The text around the description, which is JSON and therefore has no three quotes in a row.
 constexpr const char* kBefore =
     R"py("""What the readers and writers of a model see and make, for isonorm convert --reference. Printed by isonorm hooks.
 
@@ -304,7 +304,7 @@ int run(const std::string& spec) {
   check_outputs({}, {{"SPEC", spec}});
   const std::string json = services::spec_text(spec);
   const Scope scope(spec);
-  streams::Layout::streams_from_json(json);  // throws for what convert would not read
+  streams::Layout::streams_from_json(json);  // throws if convert could not read it
   print_text(text(kBefore, json, kBehind));
   return kOk;
 }
@@ -313,7 +313,7 @@ int run(const std::string& spec) {
 
 Verb add_hooks(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "hooks", "Print a Python program that records what a PyTorch model computes, for convert --reference");
+      "hooks", "Print a Python program that records the computation of a PyTorch model, for convert --reference");
   auto spec = std::make_shared<std::string>();
   command->add_option("SPEC", *spec, "the JSON file of convert --spec, or a folder of the hub (docs/conversion.md)")
       ->required();

@@ -1,4 +1,5 @@
-// isonorm info [FILE]: describes a file without reading its numbers; without FILE, how this machine computes.
+// isonorm info [FILE]: describes a file without reading its numbers; without FILE, the kernels and libraries on this
+// machine.
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -7,10 +8,10 @@
 #include "core/kernels/isa_choice.h"
 #include "core/kernels/matmul.h"
 #include "core/printed.h"
-#include "core/system/blas_info.h"
+#include "core/system/blas.h"
 #include "core/system/foreign_text.h"
 #include "exchange/hub/folder.h"
-#include "io/data/class_names.h"
+#include "io/data/image_sets.h"
 #include "io/tree.h"
 #include "tools/options.h"
 #include "tools/output.h"
@@ -18,8 +19,8 @@
 #include "tools/verb.h"
 #include "training/fields.h"
 #include "training/model_file.h"
-#include "training/spec/preprocessor.h"
 #include "training/records/manifest.h"
+#include "training/spec/preprocessor.h"
 
 namespace isonorm::tools {
 namespace {
@@ -233,7 +234,7 @@ int run(const InfoOptions& o, const CLI::App& command) {
 }  // namespace
 
 Verb add_info(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("info", "Print what a file holds, or what this machine computes with");
+  CLI::App* command = app.add_subcommand("info", "Describe a file, or the CPU, kernels and BLAS of this machine");
   auto o = std::make_shared<InfoOptions>();
   command->add_option("FILE", o->file,
                       "a checkpoint, a safetensors file, or a folder of the hub; none: CPU, kernels and BLAS");

@@ -13,9 +13,9 @@ namespace {
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU, SIGUSR1, SIGUSR2};
 
 std::atomic<bool> catching = false, flag = false;
-std::atomic<int64_t> asked_to_end = 0;  // when, in ns; 0: not yet
+std::atomic<int64_t> asked_to_end = 0;  // time in ns; 0: not yet
 static_assert(std::atomic<bool>::is_always_lock_free &&
-              std::atomic<int64_t>::is_always_lock_free);  // a handler sets them
+              std::atomic<int64_t>::is_always_lock_free);  // signal handlers set them
 
 // timeout(1) sends its signal to the process and to its group. Signals within this time are one request.
 constexpr int64_t kOneRequest = 200'000'000;  // ns

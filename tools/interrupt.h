@@ -10,11 +10,11 @@ namespace isonorm::tools {
 // (core/system/terminal.h).
 void end_clean_on_signals();
 
-// From now on these signals only set a flag, which the work reads between two steps. A second SIGINT, SIGTERM or
-// SIGHUP, at least 0.2 s after the first, ends the process at once, as above. After other signals the work has the time
-// that the sender allows.
+// From now on these signals only set a flag, which the work checks between steps. A second SIGINT, SIGTERM or SIGHUP,
+// at least 0.2 s after the first, ends the process at once, as above. After other signals the work may take as long as
+// the sender allows.
 void catch_interrupt();
-// May be asked from any thread.
+// Thread-safe.
 bool interrupted();
 
 }  // namespace isonorm::tools

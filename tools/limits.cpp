@@ -1,4 +1,5 @@
-// Limits under which the program cannot even begin: it ends with a line and an exit code before the libraries start.
+// Resource limits under which the program cannot start: it ends with a line and an exit code before the libraries
+// start.
 #include "tools/limits.h"
 
 #include <sys/resource.h>
@@ -13,9 +14,9 @@
 namespace isonorm::tools {
 namespace {
 
-constexpr rlim_t kStack = 256 << 10;  // buffers of 64 KB stand on it
+constexpr rlim_t kStack = 256 << 10;  // it holds buffers of 64 KB
 
-[[noreturn]] void refuse(std::string_view line) {  // without stdio, which is a library too
+[[noreturn]] void refuse(std::string_view line) {  // without stdio, which is also a library
   if (::write(2, line.data(), line.size()) < 0) _exit(kNoResources);
   _exit(kNoResources);
 }
@@ -26,7 +27,7 @@ void watch(bool on) {
   struct sigaction act = {};
   act.sa_handler = on ? no_memory : SIG_DFL;
   sigaction(SIGPROF, &act, nullptr);
-  const itimerval seconds = {{}, {on ? 2 : 0, 0}};  // of the processor's time; a start takes some hundredths of one
+  const itimerval seconds = {{}, {on ? 2 : 0, 0}};  // CPU time; a start takes some hundredths of a second
   setitimer(ITIMER_PROF, &seconds, nullptr);
 }
 
@@ -37,7 +38,7 @@ void before_the_libraries() {
   watch(true);
 }
 
-// Where memory for its buffers is refused, the constructor of OpenBLAS asks again without end. This comes before the
+// If OpenBLAS gets no memory for its buffers, its constructor asks again forever. This function runs before the
 // constructors of all libraries.
 [[gnu::section(".preinit_array"), gnu::used]] void (*const first)() = before_the_libraries;
 

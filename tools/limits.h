@@ -1,10 +1,10 @@
-// Limits under which the program cannot even begin.
+// Resource limits under which the program cannot start.
 #pragma once
 
 namespace isonorm::tools {
 
-// Until this is called a start that takes seconds of the processor's time ends with exit code 70: a library that gets
-// no memory asks for it without end. Call it first in main().
+// Call it first in main(). Until then, a start that takes seconds of CPU time ends with exit code 70: a library that
+// gets no memory asks for it forever.
 void libraries_have_started();
 
 }  // namespace isonorm::tools

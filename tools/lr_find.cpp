@@ -22,15 +22,15 @@ namespace isonorm::tools {
 namespace {
 
 constexpr int kSteps = 100,
-              kLeastSteps = 11;  // of the test by default, and at least: a smoothed loss of fewer shows nothing
-constexpr int kRows = 20;        // of the table at most
+              kLeastSteps = 11;  // default and minimum; with fewer steps the smoothed loss shows nothing
+constexpr int kRows = 20;        // limit for the rows of the table
 
 struct LrFindOptions {
   GivenTraining train;
   double from = 1e-6, to = 1;
 };
 
-// Options of a training that the test does not have: it sets the rate, and ends after --steps of its own.
+// Options of a training that the test lacks: it sets the learning rate itself, and has its own --steps.
 bool is_of_course(std::string_view name) {
   constexpr std::string_view kNames[] = {"lr",   "min_lr",      "warmup",     "schedule",       "ema",     "ema_warmup",
                                          "zero", "whole_parts", "save_every", "evaluate_every", "patience"};
@@ -79,7 +79,7 @@ reports::Document range_document(const training::LrRange& range, const training:
                                     range.steps(), " steps of ", plural(o.batch, "example"), " at rates from ",
                                     shortest(range.lr(0)), " to ", shortest(range.lr(range.steps() - 1)), ".")};
   d.sentence = steepest ? text(printed("--lr %.1e", range.lr(*steepest)),
-                               ", where the smoothed loss falls fastest; it is least at ",
+                               ": there the smoothed loss falls fastest; its minimum is at ",
                                printed("%.1e", range.lr(range.least())), ".")
                         : "The loss falls at none of these rates.";
   d.result = lr_find_schema()(range);
@@ -163,7 +163,7 @@ Verb add_lr_find(CLI::App& app) {
   add_json(*command, o->train.output.json);
   command->add_flag("-q,--quiet", o->train.output.quiet, "print the suggestion only");
   command->footer(
-      "It ends where the smoothed loss is four times its least. The weights are thrown away. (Smith, 1506.01186.)\n"
+      "It ends when the smoothed loss is four times its minimum. The weights are discarded. (Smith, 1506.01186.)\n"
       "Exit codes: 0 shown, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or threads, "
       "130 interrupted.");
   for (const char* option : {"--report", "--json", "--quiet"}) command->get_option(option)->group("Output");

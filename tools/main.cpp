@@ -1,5 +1,5 @@
-// The program `isonorm`. Every failure is one line on stderr, "isonorm prove: what went wrong", and an exit code of its
-// own (ending.h).
+// The program `isonorm`. Every failure is one line on stderr, "isonorm prove: what went wrong", with its own exit code
+// (ending.h).
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -23,9 +23,9 @@ using namespace isonorm::tools;
 
 namespace {
 
-constexpr size_t kHelpWidth = 80;  // if there is no terminal
+constexpr size_t kHelpWidth = 80;  // without a terminal
 
-// Writes everything that was printed, and returns `code`. Throws as flush_output().
+// Flushes standard output and returns `code`. Throws as flush_output().
 int finish(int code) {
   flush_output();
   return code;
@@ -45,7 +45,7 @@ std::vector<std::string> names_of(const std::vector<Verb>& verbs) {
   return names;
 }
 
-// What the parser could make nothing of, in the order of the command line (CLI11's own message has it backwards).
+// The words that the parser did not expect, in the order of the command line (CLI11's own message reverses it).
 std::string not_expected(const CLI::App& app) {
   std::string words;
   for (const std::string& word : app.remaining(true)) words += text(" ", printable(word, 80));
@@ -57,8 +57,8 @@ std::string not_expected(const CLI::App& app) {
   return text("not expected:", words);
 }
 
-// Runs `work`, which returns an exit code. Its error is told once, and ends all ranks that a launcher of MPI has started. A lack
-// of memory is told with `more`.
+// Runs `work`, which returns an exit code. Reports its error once, and ends all ranks started by MPI. If memory ran
+// out, the message ends with `more`.
 int run(const std::string& who, const std::function<int()>& work, const char* more = "") {
   try {
     set_warning_handler([&who](const std::string& line) {
@@ -75,25 +75,26 @@ int run(const std::string& who, const std::function<int()>& work, const char* mo
   }
 }
 
-// Returns true in rank 0 and in a single process. Throws if the ranks were started with different commands: one rank would wait for ever.
+// Returns true in rank 0 and in a single process. Throws if the ranks were started with different commands, since one
+// rank would then wait forever.
 bool first_of_ranks(const std::string& asked) {
   if (!distributed::one_of_several()) return true;
   distributed::world().check_same(asked, "command");
   return distributed::world().rank() == 0;
 }
 
-// How a verb that trains takes less memory.
+// Advice for a verb that trains: how to use less memory.
 const char* less_memory(const Verb& verb) {
   const bool trains = verb.command->get_option_no_throw("--accumulate");
   return trains ? "; a smaller --batch or a larger --accumulate takes less" : "";
 }
 
 int run_verb(const Verb& verb) {
-  isa();  // if ISONORM_ISA is wrong, this says so before any work
+  isa();  // reports a wrong ISONORM_ISA before any work
   const std::string name = verb.command->get_name();
   first_of_ranks(name);
   if (distributed::one_of_several() && name != "train")
-    throw UsageError("MPI has started it several times, which is for isonorm train");
+    throw UsageError("MPI has started several processes, which only isonorm train supports");
   return verb.run();
 }
 
@@ -104,8 +105,8 @@ int print(const CLI::App& app, const std::string& who, const CLI::Success& asked
   return kOk;
 }
 
-// An option that is given several times has its last value, so that a sweep can append other values to a command. Lists of
-// values (--stop) have them all.
+// If an option is given several times, its last value counts, so that a script can append values to a command. Options
+// with lists of values (--stop) keep all.
 void let_the_last_win(CLI::App& command) {
   using Policy = CLI::MultiOptionPolicy;
   for (CLI::Option* option : command.get_options()) {
@@ -128,7 +129,7 @@ int program(int argc, char** argv) {
   add_help(app);
   app.require_subcommand(1);
   app.footer(
-      "An option that is given several times has its last value; lists, such as --stop WORD, have all.\n"
+      "If an option is given several times, its last value counts; lists, such as --stop WORD, keep all values.\n"
       "A file named - is standard input if it is read, and standard output if it is written; everything else that is "
       "printed then goes to standard error.\n"
       "Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 5 undecided, 6 "

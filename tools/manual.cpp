@@ -1,4 +1,4 @@
-// isonorm completion bash|zsh and isonorm man [VERB]: scripts and pages made of the same tables as --help.
+// isonorm completion bash|zsh and isonorm man [VERB]: scripts and manual pages, made from the same tables as --help.
 #include <algorithm>
 #include <cctype>
 #include <cstdio>

@@ -6,7 +6,6 @@
 #include "core/error.h"
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
-#include "core/system/shell_word.h"
 #include "core/system/stopwatch.h"
 #include "gpu/device.h"
 #include "training/fields.h"
@@ -31,7 +30,7 @@ CLI::Option* add_word(CLI::App& command, const Option& option, const std::string
   return added;
 }
 
-// Bytes: "4096", "5.5 GB", "1gib"; 0 if the word is no size or beyond any file.
+// Reads bytes: "4096", "5.5 GB", "1gib"; 0 if the word is not a size or is larger than any file.
 int64_t size_of(const std::string& word) {
   constexpr std::string_view kPowers = "kmgtpe";
   const size_t digits = std::min(word.find_first_not_of("0123456789."), word.size());
@@ -54,7 +53,7 @@ int64_t size_of(const std::string& word) {
 CLI::Option* add_option(CLI::App& command, const Option& option, training::Given& given, std::string help) {
   const std::string name = option.name;
   if (option.flag()) {
-    const bool on = option.text() == "true";  // then the flag turns it off
+    const bool on = option.text() == "true";  // then the flag is --no-NAME
     return command
         .add_flag_function(
             training::word_of(on ? "no_" + name : name),

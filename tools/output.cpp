@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<services::Registry> registry;  // since check_outputs()
+std::optional<services::Registry> registry;  // set by check_outputs()
 
 }  // namespace
 
@@ -36,7 +36,7 @@ void check_outputs(const services::NamedFiles& files) {
   };
   const auto is_stdout = [](const NamedFile& output) { return services::is_standard_output(output.path); };
   if (std::ranges::any_of(files.outputs, is_stdout) || is_stdout(services::profile_output()))
-    stdout = stderr;  // printf and the like look there
+    stdout = stderr;  // for printf and the like
 }
 
 void check_ours(const std::string& path, std::string_view begin, const std::string& output) {

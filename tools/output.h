@@ -1,4 +1,4 @@
-// Files that a verb writes. Trouble with them shows before minutes of work, not after.
+// Files that a verb writes. Problems with them appear before minutes of work, not after.
 #pragma once
 
 #include <exception>
@@ -14,33 +14,33 @@ namespace isonorm::tools {
 
 using services::data_input, services::test_data_input, services::NamedFile, services::Written;  // for every verb
 
-// Every verb calls it once, before any work, with all files that it writes and reads. Throws as services::check_files().
-// Then reads inputs that are pipes to their end (tools/pipes.h). If an output is standard output (/dev/stdout, or a pipe that
-// standard output is, too), all that is printed goes to standard error from then on. Every later replacement of a file is
-// checked against these files.
+// Every verb calls it once, before any work, with all files that it writes and reads. Throws as
+// services::check_files(). Then reads inputs that are pipes to their end (tools/pipes.h). If an output is standard
+// output (/dev/stdout, or a pipe that is also standard output), everything that is printed from then on goes to
+// standard error. Every later replacement of a file is checked against these files.
 void check_outputs(const services::NamedFiles& files);
 inline void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
   check_outputs({outputs, inputs});
 }
 
-// Drops the recording for the file of ISONORM_PROFILE if check_outputs() has not returned: the file may be an input. Call it
-// when the program ends.
+// Drops the recording for the file of ISONORM_PROFILE if check_outputs() has not returned, since the file may be an
+// input. Called at the end of the program.
 void drop_unchecked_profile();
 
-// Throws Error (io) if a file at `path` does not begin with `begin`: the file is not isonorm's, and writing `output`
+// Throws Error (io) if there is a file at `path` that does not begin with `begin`: it is not isonorm's, and `output`
 // would replace it.
 void check_ours(const std::string& path, std::string_view begin, const std::string& output);
 
-// Makes the folder and its parents. Throws Error (io) if they cannot be made, or nothing could be written into the folder;
-// UsageError if the name is "-". An empty name is no folder.
+// Makes the folder and its parents; an empty name means none. Throws Error (io) if they cannot be made, or the folder
+// is not writable; UsageError if the name is "-".
 void make_folder(const std::string& path);
 
-// Writes `content` as the file's whole content. Throws Error (io).
+// Replaces the file's content. Throws Error (io).
 void write_file(const std::string& path, const std::string& content);
 
-// Writes a result to each file that is named. Throws Error (io).
+// Writes a result to the named files. Throws Error (io).
 void write(const reports::Document& document, const std::string& report, const std::string& json);
-// Prints now and throws later: if standard output cannot be written, the work still writes its result to the files.
+// Prints, and defers errors: if standard output cannot be written, the result still goes to the files.
 class Printing {
  public:
   // Calls print() and keeps the first Error that it throws.

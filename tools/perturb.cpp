@@ -1,4 +1,4 @@
-// isonorm perturb IN OUT: the weights of a file, each moved by a unit in its last place: where a control run begins.
+// isonorm perturb IN OUT: moves every weight of a file by a unit in its last place, for a control run.
 #include <cstdio>
 
 #include "core/system/terminal.h"
@@ -66,7 +66,7 @@ int run(const PerturbOptions& o, const CLI::App& command) {
 
 Verb add_perturb(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "perturb", "Move every weight of a file by a unit in the last place, up or down: where a control run begins");
+      "perturb", "Move every weight of a file by a unit in the last place, up or down: the start of a control run");
   auto o = std::make_shared<PerturbOptions>();
   command->add_option("IN", o->in, "a checkpoint of isonorm train, or a safetensors file")->required();
   command->add_option("OUT", o->out, "the safetensors file to write")->required();

@@ -19,7 +19,7 @@
 namespace isonorm::tools {
 namespace {
 
-// A regular file without a name; in memory if the folder of temporary files takes none.
+// Opens a regular file without a name; in memory if the temporary folder does not allow one.
 int file_without_name() {
   std::error_code none;
   const std::string folder = std::filesystem::temp_directory_path(none).string();
@@ -27,7 +27,7 @@ int file_without_name() {
   return file >= 0 ? file : memfd_create("isonorm", MFD_CLOEXEC);
 }
 
-// The message begins with `what`.
+// Errors begin with `what`.
 void copy_to_end(const std::string& what, int from, int to) {
   std::vector<char> piece(1 << 20);
   for (;;) {
@@ -61,7 +61,7 @@ void keep_pipe(const std::string& path, int descriptor) {
 }  // namespace
 
 void keep_pipes(const std::vector<services::NamedFile>& inputs) {
-  std::map<int, services::NamedFile> pipes;  // by their descriptors
+  std::map<int, services::NamedFile> pipes;  // by descriptor
   for (const services::NamedFile& input : inputs) {
     const int descriptor = input.path.empty() ? -1 : io::descriptor_of(input.path);
     if (descriptor < 0 || descriptor == STDOUT_FILENO || descriptor == STDERR_FILENO) continue;
@@ -71,7 +71,7 @@ void keep_pipes(const std::vector<services::NamedFile>& inputs) {
   }
   if (!pipes.empty() && distributed::one_of_several())
     throw UsageError(text(pipes.begin()->second.option, ": ", pipes.begin()->second.path,
-                          " comes to one of the processes that mpirun started; all read a file"));
+                          " reaches only one of the processes of mpirun; give a file instead"));
   for (const auto& [descriptor, input] : pipes) keep_pipe(input.path, descriptor);
 }
 

@@ -1,4 +1,4 @@
-// isonorm plot A.jsonl B.csv: the logs of trainings over each other.
+// isonorm plot A.jsonl B.csv: the curves of several trainings in common charts.
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -48,10 +48,10 @@ int run(const PlotOptions& o, const CLI::App& command) {
 Verb add_plot(CLI::App& app) {
   CLI::App* command = app.add_subcommand("plot", "Show the curves of one or more training logs together");
   auto o = std::make_shared<PlotOptions>();
-  command->add_option("LOG", o->logs, "what isonorm train --log wrote, JSON or CSV; the last training in each")
+  command->add_option("LOG", o->logs, "a log of isonorm train --log, JSON or CSV; its last training is shown")
       ->required();
   command->add_option("--report", o->report, "write a page with the curves");
-  command->add_option("--svg", o->svg, "write loss.svg and course.svg into this folder, made where it is not there");
+  command->add_option("--svg", o->svg, "write loss.svg and course.svg into this folder, created if needed");
   add_json(*command, o->json);
   command->footer("Exit codes: 0 shown, 2 usage, 3 bad input, 4 input/output, 70 no memory, 130 interrupted.");
   return {command, [o, command] { return run(*o, *command); }, {&training::comparison_description()}};

@@ -1,5 +1,5 @@
-// isonorm import FOLDER OUT and isonorm export IN OUT: a published model as a checkpoint of ours, and back; or as an ONNX or
-// a GGUF file.
+// isonorm import FOLDER OUT and isonorm export IN OUT: converts a published model to a checkpoint of ours, and back, or
+// to an ONNX or GGUF file.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -27,14 +27,14 @@ namespace {
 
 using training::ModelOptions;
 
-constexpr int64_t kMostPreprocessor = int64_t{1} << 20;  // bytes of the file
+constexpr int64_t kMostPreprocessor = int64_t{1} << 20;  // limit for the file's bytes
 
-// What a folder does not say.
+// True for options that a folder does not describe.
 bool not_of_folder(std::string_view option) {
   return training::is_training_only(option) || option == "model.storage" || option == "model.centre_readers";
 }
 
-// The options of a folder's model. Throws, naming the key of config.json, where one cannot be that.
+// The options of a folder's model. Throws, naming the key of config.json, if a value is not valid for ours.
 ModelOptions options_of(const hub::Port& port, const hub::Config& config) {
   const auto row = std::ranges::find(training::kModels, port.model, &training::ModelRow::name);
   ModelOptions options(**row);
@@ -45,9 +45,9 @@ ModelOptions options_of(const hub::Port& port, const hub::Config& config) {
   return options.complete();
 }
 
-// Names and shapes of the model's tensors. Blocks are alike, so that a model with one of them is made.
+// Names and shapes of the model's tensors. All blocks are equal, so only a model with one block is made.
 TensorMap outline_of(const ModelOptions& options) {
-  const nn::SkipInit skip;  // names and shapes alone are read
+  const nn::SkipInit skip;  // only names and shapes are needed
   ModelOptions one = options;
   const bool stacked = &options.row() != &training::kTranslator;  // it has two stacks
   if (stacked) one.transformer().depth = 1;
@@ -130,7 +130,8 @@ std::string tokenizer_in(const std::string& folder) try {
   return "";
 }
 
-// Throws if the folder's preprocessor asks for what this program does not compute. Without one, says so.
+// Throws if the folder's preprocessor needs something that this program does not support. Prints a line if there is
+// none.
 std::string preprocessor_in(const std::string& folder, const training::ModelShape& shape) {
   const std::string file = folder + "/preprocessor_config.json";
   if (!file_exists(file)) {
@@ -156,7 +157,7 @@ training::DataSpec spec_of(const std::string& path, const training::OpenModelFil
   return training::spec_of(*file.file);
 }
 
-// What a file of ours has, that another one is to have; empty where it has none, or --like is given, from which it comes then.
+// The tokenizer in a file of ours, for the exported folder; empty if there is none, or if --like provides it.
 std::string tokenizer_of(const PortPaths& o, const training::OpenModelFile& file) {
   const auto own = file.other.find(training::kTokenizer);
   return o.like.empty() && own != file.other.end() ? own->second : "";
@@ -180,7 +181,7 @@ int run_import(const PortPaths& o) {
                  "isonorm", options.row().name, std::string(port.type), form, state.outline.size()});
 }
 
-// Raw weights of any form of Pre-LN are the Pre-LN model's.
+// Raw weights of any form of Pre-LN are the weights of the Pre-LN model.
 ModelOptions in_stored_form(ModelOptions o) {
   if (row_of(training::stored_form(o)).raw()) o.stream() = {};
   return o;
@@ -191,8 +192,8 @@ bool is_zero(const LazyState& state, const std::string& name) {
   return std::ranges::all_of(values, [](double x) { return x == 0; });
 }
 
-// Stored weights of rms_norm are the weights of a model with RMSNorm by definition. A head's bias of zeros is none: older versions of
-// isonorm import gave one to every head that is not tied.
+// Stored weights of rms_norm are the weights of a model with RMSNorm by definition. A head's bias of zeros is dropped:
+// older versions of isonorm import added one to every untied head.
 ModelOptions as_published(ModelOptions o, const LazyState& state) {
   if (const streams::Form form = streams::uncentred(o.stream().form); form != o.stream().form)
     o.stream() = {.form = form};
@@ -200,8 +201,8 @@ ModelOptions as_published(ModelOptions o, const LazyState& state) {
   return o;
 }
 
-// Returns true if a model whose option `key` is that of `theirs` computes what `ours` does: with gains of 1, and with biases and
-// positions of 0, in place of parameters that ours does not have; or if ours does not read the option.
+// Returns true if a model with the option `key` of `theirs` can compute the function of `ours`, if parameters that ours
+// lacks are 1 (gains) or 0 (biases, positions); or if ours does not use the option.
 bool contains_ours(const std::string& key, const Metadata& ours, const Metadata& theirs) {
   const auto is = [](const Metadata& model, const char* option, const char* value) {
     const auto at = model.find(text(training::kOptionPrefix, option));
@@ -217,8 +218,8 @@ bool contains_ours(const std::string& key, const Metadata& ours, const Metadata&
   return option == "positions" && is(ours, option.c_str(), "none") && is(theirs, option.c_str(), "learned");
 }
 
-// The weights of the model `wide`, which contains_ours(): `ours`, and the parameters that ours does not have. A table of positions
-// that is longer begins with the additional rows.
+// The weights of the model `wide`, for which contains_ours() holds: `ours`, and neutral values for the parameters that
+// ours lacks. A longer position table starts with the additional rows.
 LazyState as_wider(const LazyState& ours, const ModelOptions& wide) {
   LazyState result{{}, {}};
   result.half = ours.half;
@@ -249,13 +250,14 @@ struct Fitting {
   ModelOptions model;  // the options in config.json; if one differs from ours, contains_ours() holds for it
 };
 
-// Finds the first port that has exactly this model, or else the first that contains it. A `family` limits the search. Keeps
-// `base` as config.json if it describes the same model. Throws if no port fits, and names an option in which each differs.
+// Finds the first port that has exactly this model, or else the first that contains it. A `family` limits the search.
+// Keeps `base` as config.json if it describes the same model. Throws if no port fits, and names an option in which each
+// differs.
 Fitting fitting(std::span<const hub::Port> ports, const char* of, const PortPaths& o, const std::string& family,
                 const json& base, const ModelOptions& options) {
   const Metadata ours = options.description();
   std::string why;
-  // The options that differ in a way that matters; empty if there are none.
+  // The options with a relevant difference; empty if there are none.
   const auto difference = [&](const ModelOptions& there, bool wider) -> std::string {
     const Metadata theirs = there.description();
     for (const auto& [key, value] : ours)
@@ -290,7 +292,7 @@ Fitting fitting(std::span<const hub::Port> ports, const char* of, const PortPath
   return {ports.front(), base, options};
 }
 
-// Of a file that has all tensors of its model, in the form that it has them in.
+// The options of a file that has all tensors of its model, in the form of its tensors.
 ModelOptions options_in(const std::string& path, const training::OpenModelFile& file) {
   const Scope scope(path);
   const ModelOptions said(file.description);
@@ -337,7 +339,7 @@ int run_onnx(const PortPaths& o) {
                  .opset = opset});
 }
 
-// Null where the file has none, or llama.cpp none like it.
+// Null if the file has no tokenizer, or llama.cpp has none like it.
 json own_gguf_tokenizer(const PortPaths& o, const training::OpenModelFile& file, int64_t vocab) try {
   const std::string own = tokenizer_of(o, file);
   return own.empty() ? json() : hub::gguf_tokenizer(tokenizers::read_tokenizer_json(own), vocab);
@@ -365,7 +367,7 @@ int run_gguf(const PortPaths& o) {
                  std::string(port.type), name_of(model.stream().form), state.outline.size()});
 }
 
-// The token that ends a text in transformers' generate(). Without an entry that is the default of the class, an id of its own
+// Adds the tokens that end a text in transformers' generate(). Without the entry the class uses an id of its own
 // vocabulary: 2 for a LLaMA.
 void add_text_ends(json& config, const std::string& tokenizer) {
   std::vector<int64_t> ends;
@@ -387,8 +389,7 @@ int run_export(const PortPaths& o) {
   if (!o.like.empty()) {
     const hub::Folder like = hub::open_folder(o.like);
     base = like.config.values(), family = like.config.word("model_type");
-    for (const char* other : {"isonorm", "auto_map"})
-      base.erase(other);  // what else may load `like`, and not this folder
+    for (const char* other : {"isonorm", "auto_map"}) base.erase(other);  // entries for loading `like` in other ways
   } else {
     base["dtype"] = "float32";
     if (options.row().input == training::Input::text) add_text_ends(base, tokenizer_of(o, file));
@@ -411,10 +412,10 @@ int run_export(const PortPaths& o) {
                  std::string(port.architecture), name_of(model.stream().form), state.outline.size()});
 }
 
-// What both have.
+// Options of both verbs.
 void add_common(CLI::App& command, PortPaths& o) {
   o.command = &command;
-  command.add_option("--dtype", o.dtype, "dtype of the tensors (default: as they are)")
+  command.add_option("--dtype", o.dtype, "dtype of the tensors (default: unchanged)")
       ->check(CLI::IsMember(kFormatNames));
   add_json(command, o.json);
   command.footer(
@@ -454,10 +455,9 @@ Verb add_export(CLI::App& app) {
   command
       ->add_option(
           "--like", o->like,
-          "folder of a published model of this kind: its tokenizer and other files are copied, and so are the entries "
-          "of "
-          "config.json that are no options of the model. A GGUF file gets only its tokenizer. Without --like the "
-          "tokenizer is that of IN, if IN has one")
+          "folder of a published model of this kind. Its tokenizer and other files are copied, and the entries of "
+          "config.json that are not options of the model. A GGUF file gets only the tokenizer. Without --like, IN's "
+          "tokenizer is used if it has one")
       ->check(CLI::ExistingDirectory);
   std::set<std::string> opsets;
   for (int64_t opset : onnx::kOpsets) opsets.insert(text(opset));

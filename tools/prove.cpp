@@ -4,13 +4,13 @@
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "core/system/moving_rate.h"
+#include "core/system/stopwatch.h"
 #include "core/system/terminal.h"
-#include "lab/certificate/certificate_text.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/services/proof_options.h"
 #include "equivalence/text/proof_text.h"
 #include "io/line_log.h"
+#include "lab/certificate/certificate_text.h"
 #include "streams/stream.h"
 #include "tools/help.h"
 #include "tools/interrupt.h"
@@ -33,7 +33,7 @@ struct ProveOptions {
   std::vector<std::string> architectures;
 };
 
-// The options of a certificate, which has models and data of its own.
+// The options of a certificate, which has its own models and data.
 CertificateOptions certificate_options(const CLI::App& command, const ProveOptions& o) {
   constexpr const char* kShared[] = {"--certificate", "--architectures", "--steps",  "--controls", "--seed",
                                      "--threads",     "--device",        "--report", "--json",     "--quiet"};
@@ -41,8 +41,7 @@ CertificateOptions certificate_options(const CLI::App& command, const ProveOptio
     const bool shared =
         std::any_of(std::begin(kShared), std::end(kShared), [&](const char* name) { return option->check_name(name); });
     if (option->count() > 0 && !shared)
-      throw UsageError(
-          text(option->get_name(), " has no meaning beside --certificate, which trains models of its own"));
+      throw UsageError(text(option->get_name(), " cannot be used with --certificate, which trains its own models"));
   }
   CertificateOptions c{.controls = o.proof.controls,
                        .seed = o.proof.training.seed,
@@ -76,7 +75,7 @@ class Watcher {
   }
 
   bool operator()(const StepInfo& info) {
-    if (!started_) catch_interrupt();  // reading the data ends at once
+    if (!started_) catch_interrupt();  // while data are read, signals end the process at once
     if (log_.open()) {
       if (!started_) log_.write(log_manifest(info.so_far.manifest));
       if (info.phase != Phase::testing) log_.write(log_step(info));
@@ -94,7 +93,7 @@ class Watcher {
     status_.clear();
     if (log_.open()) log_.write(log_verdict(proof));
   }
-  const std::string& last() const { return last_; }  // where the work was when it was last heard of
+  const std::string& last() const { return last_; }  // the last progress line
 
  private:
   StatusLine status_;
@@ -150,12 +149,13 @@ Verb add_prove(CLI::App& app) {
                     "another device: train layer_norm there, too, and say whether it is the same training",
                     [o = o.get()](Device d) { o->proof.against = d; });
   add_output_options(*command, o->output, "the proof", "closing sentence");
-  command->add_flag("--certificate", o->certificate,
-                    "prove it of many small architectures on made data instead, with negative controls, and of "
-                    "gradients down to bf16");
+  command->add_flag(
+      "--certificate", o->certificate,
+      "prove it for many small architectures on generated data instead, with negative controls, and for gradients in "
+      "dtypes down to bf16");
   command
       ->add_option("--architectures", o->architectures,
-                   "of the certificate, separated by commas (default: gpt1 to gpt11 and vit1 to vit11)")
+                   "architectures of the certificate, separated by commas (default: gpt1 to gpt11 and vit1 to vit11)")
       ->delimiter(',');
   command->footer(
       "Steps: 200 in f64, 50 in f32. Exit codes: 0 every run came out as expected, 1 not, 2 usage, 3 bad input, 4 "

@@ -1,4 +1,4 @@
-// isonorm sample MODEL PROMPT: a text that a language model continues.
+// isonorm sample MODEL PROMPT: continues a text by a language model.
 
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,7 @@
 namespace isonorm::tools {
 namespace {
 
-constexpr int64_t kMostPrompt = 1 << 24;  // bytes of a prompt from standard input
+constexpr int64_t kMostPrompt = 1 << 24;  // limit for the bytes of a prompt from standard input
 
 struct SampleOptions {
   std::string model, prompt = "-", tokenizer, data;
@@ -36,8 +36,8 @@ struct SampleOptions {
   Device device;
 };
 
-// Text to ids and back, and how many ids there are; `from`: what says so. A model may have rows beyond tokens, to make their number a
-// round one.
+// Converts text to ids and back. from: where it comes from, for messages. A model may have more rows than tokens, to
+// round their number up.
 struct Vocabulary {
   std::string from;
   int64_t size;
@@ -66,7 +66,7 @@ Vocabulary tokens(const std::string& from, tokenizers::Tokenizer&& own) {
           tokenizer->end_tokens()};
 }
 
-// Ids as they are: "17 4 256".
+// Ids as numbers: "17 4 256".
 Vocabulary numbers(int64_t count) {
   return {
       "--ids", count, false,
@@ -96,11 +96,11 @@ Vocabulary vocabulary_of(const SampleOptions& o, int64_t ids) {
   }();
   if (!spec.alphabet.empty()) return bytes(o.model, spec.alphabet);
   if (!spec.tokenizer.empty()) return tokens(o.model, services::held_tokenizer(o.model, spec.tokenizer));
-  throw UsageError(text(o.model, " does not say what its ids stand for: --tokenizer, --data or --ids is needed"));
+  throw UsageError(text(o.model, " has no tokenizer and no alphabet: --tokenizer, --data or --ids is needed"));
 }
 
-// A prompt and the text that continues it. It is printed while it grows, except for an end that may become a stop word or that is
-// an unfinished UTF-8 character.
+// A prompt and its continuation, printed while it grows, except for an end that may become a stop word or is an
+// unfinished UTF-8 character.
 class GrowingText {
  public:
   GrowingText(const std::string& prompt, std::vector<std::string> stop, bool prints)
@@ -119,7 +119,7 @@ class GrowingText {
     if (ended_) text_.resize(stop);
     size_t sure = text_.size();
     if (!ended_)
-      for (const std::string& word : stop_) {  // its beginning may be there
+      for (const std::string& word : stop_) {  // the text may end with its beginning
         size_t part = std::min(word.size() - 1, text_.size() - from);
         while (part > 0 && !text_.ends_with(word.substr(0, part))) --part;
         sure = std::min(sure, text_.size() - part);
@@ -149,12 +149,12 @@ class GrowingText {
   std::string text_;
   std::vector<std::string> stop_;
   bool prints_, ended_ = false;
-  size_t begin_, printed_ = 0;  // bytes of the prompt, and of what was printed or could be
+  size_t begin_, printed_ = 0;  // bytes of the prompt; bytes that are printed already
 };
 
 void check_options(const SampleOptions& o) {
   if (o.ids + !o.tokenizer.empty() + !o.data.empty() > 1)
-    throw UsageError("one of --tokenizer, --data and --ids at most: what the model's ids stand for");
+    throw UsageError("--tokenizer, --data and --ids exclude each other");
   for (const std::string& word : o.stop)
     if (word.empty()) throw UsageError("--stop is empty");
 }
@@ -162,15 +162,15 @@ void check_options(const SampleOptions& o) {
 int run(SampleOptions o) {
   check_options(o);
   training::check_device(o.device);
-  const std::string from = o.prompt == "-" ? "/dev/stdin" : "";  // the file of the prompt
+  const std::string from = o.prompt == "-" ? "/dev/stdin" : "";  // file of the prompt
   check_outputs({}, {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data), {"PROMPT", from}});
   const std::unique_ptr<nn::Module> module = services::load_finite_model(o.model);
   auto* model = dynamic_cast<nn::Gpt*>(module.get());
   check(model != nullptr, o.model, ": it holds no language model");
   const int64_t ids = model->options.vocab;
   const Vocabulary vocabulary = vocabulary_of(o, ids);
-  check(vocabulary.may_be_less ? vocabulary.size <= ids : vocabulary.size == ids, o.model, ": its vocabulary is of ",
-        ids, ", that of ", vocabulary.from, " of ", vocabulary.size);
+  check(vocabulary.may_be_less ? vocabulary.size <= ids : vocabulary.size == ids, o.model, ": its vocabulary has ", ids,
+        " ids, the one of ", vocabulary.from, " has ", vocabulary.size);
   if (!from.empty()) o.prompt = read_text(from, kMostPrompt);
   const std::vector<int64_t> prompt = vocabulary.encode(o.prompt);
   if (prompt.empty()) throw UsageError("PROMPT is empty");
@@ -186,7 +186,7 @@ int run(SampleOptions o) {
   int64_t made = 0;
   const Stopwatch watch;
   const auto add = [&](std::span<const int64_t> step) {
-    if (made == 0) catch_interrupt();  // a prompt may take long; from now on there is something to print
+    if (made == 0) catch_interrupt();  // the prompt may take long; now there is output to keep
     bool more = false;
     for (size_t i = 0; i < texts.size(); ++i)
       if (!o.ignore_eos && std::ranges::count(vocabulary.ends, step[i]) > 0)
@@ -217,7 +217,7 @@ int run(SampleOptions o) {
 Verb add_sample(CLI::App& app) {
   CLI::App* command = app.add_subcommand("sample", "Print how a trained language model continues a text");
   auto o = std::make_shared<SampleOptions>();
-  command->add_option("MODEL", o->model, "a checkpoint of isonorm train, or what isonorm import wrote")->required();
+  command->add_option("MODEL", o->model, "a checkpoint of isonorm train, or a file of isonorm import")->required();
   command->add_option("PROMPT", o->prompt, "the text to continue (default: -, standard input)");
   command
       ->add_option("--tokenizer", o->tokenizer,
@@ -235,7 +235,7 @@ Verb add_sample(CLI::App& app) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_flag("--ignore-eos", o->ignore_eos,
-                    "go on after the tokenizer's end token, such as <|endoftext|>, which ends a text otherwise");
+                    "continue after the tokenizer's end token, such as <|endoftext|>, which ends a text otherwise");
   add_number(*command, "temperature", g.temperature, "divides the logits; 0: always the most likely token");
   add_number(*command, "top_k", g.top_k, "choose among this many most likely tokens; 0: all");
   add_number(*command, "top_p", g.top_p, "choose among the fewest tokens whose probabilities add up to this",

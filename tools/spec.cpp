@@ -1,4 +1,4 @@
-// isonorm spec FOLDER: the description of a published model, as convert --spec takes it.
+// isonorm spec FOLDER: prints the description of a published model, for convert --spec.
 #include "core/system/terminal.h"
 #include "equivalence/services/model_data.h"
 #include "tools/output.h"

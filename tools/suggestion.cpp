@@ -8,7 +8,7 @@
 namespace isonorm::tools {
 namespace {
 
-// Letters to put in, take out or change (Levenshtein 1966).
+// Number of letters to insert, delete or replace (Levenshtein 1966).
 size_t distance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;

@@ -1,4 +1,4 @@
-// What a word that is none was meant to be.
+// Suggestions for mistyped words.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,10 +7,10 @@
 
 namespace isonorm::tools {
 
-// Of a verb: "--width", "--depth", ...
+// The options of a verb: "--width", "--depth", ...
 std::vector<std::string> words_of(const CLI::App& verb);
 
-// " (is --width meant?)", where one of the names is that near; else nothing.
+// " (is --width meant?)" if one of the names is similar; else empty.
 std::string meant(const std::string& word, const std::vector<std::string>& names);
 
 }  // namespace isonorm::tools

@@ -1,10 +1,10 @@
-// isonorm table: every way to store weights against every optimizer, as theory says and as measured.
+// isonorm table: every way to store weights with every optimizer, as expected by theory and as measured.
 #include <algorithm>
 #include <cstdio>
 
 #include "core/error.h"
 #include "core/system/foreign_text.h"
-#include "core/system/moving_rate.h"
+#include "core/system/stopwatch.h"
 #include "core/system/terminal.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/text/grid_text.h"
@@ -27,7 +27,7 @@ struct TableVerb {
   bool full = false, predicates = false, markdown = false, quiet = false;
 };
 
-// An option whose value is one of these rows.
+// Adds an option whose value is one of these rows.
 template <class Row, class Rows>
 void add_choice(CLI::App& command, const std::string& name, Row& target, const Rows& rows, const std::string& help) {
   const std::string names = training::names_of(rows, "|");
@@ -39,7 +39,7 @@ void add_choice(CLI::App& command, const std::string& name, Row& target, const R
   command.add_option_function<std::string>(name, read, help)->type_name(names)->default_str(training::row_name(target));
 }
 
-// The properties of the columns' updates, without a training.
+// Prints the properties of the columns' updates, without training.
 int print_predicates(const TableVerb& o) {
   std::vector<Predicates> measured;
   for (const Recipe& r : o.table.columns) measured.push_back(predicates_of(o.table, r));
@@ -55,7 +55,7 @@ void print_markdown(const TableResult& r) {
                   to_markdown(variants_table(r)), '\n', closing(d), '\n'));
 }
 
-// What is to be said of optimizers in f64.
+// Notes on optimizers in f64.
 std::string notes() {
   std::string all;
   for (const training::OptimizerRow& row : training::optimizers())
@@ -115,7 +115,7 @@ Verb add_table(CLI::App& app) {
   command->add_option(
       "--data", o->table.data,
       text(training::models_with(training::Input::images),
-           ": folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts them); ",
+           ": folder of the four idx.gz files (default: the folder of the package dataset-fashion-mnist); ",
            training::models_with(training::Input::text), ": a text file (default: random tokens)"));
   command->add_option("--optimizers", o->optimizers, "columns, separated by commas (default: all)")->delimiter(',');
   add_number(*command, "steps", o->table.steps, "training steps of every run", training::from(1));
@@ -124,21 +124,23 @@ Verb add_table(CLI::App& app) {
   add_threads(*command, o->table.threads);
   add_device(*command, o->table.device);
   add_choice(*command, "--connection", o->table.connection, nn::kArrangements,
-             "how norms and sub-layers hang on the residual stream");
-  CLI::Option* full = command->add_flag("--full", o->full,
-                                        "four grids: gpt, gpt with affine norms, gpt with a tied head, vit (on made "
-                                        "images where Fashion-MNIST is not installed)");
+             "residual connection: how norms and sub-layers are connected to the residual stream");
+  CLI::Option* full =
+      command->add_flag("--full", o->full,
+                        "four grids: gpt, gpt with affine norms, gpt with a tied head, vit (on generated "
+                        "images if Fashion-MNIST is not installed)");
   for (const char* other : {"--model", "--data", "--connection"}) full->excludes(other);
-  CLI::Option* predicates = command->add_flag("--predicates", o->predicates,
-                                              "print what each optimizer's update was measured to depend on, from "
-                                              "which the expectations follow, and train nothing");
+  CLI::Option* predicates =
+      command->add_flag("--predicates", o->predicates,
+                        "print the measured properties of each optimizer's update, from which the "
+                        "expectations follow, and train nothing");
   command->add_flag("--markdown", o->markdown, "print the table as Markdown");
   predicates->excludes(add_json(*command, o->json));
   predicates->excludes(command->add_option("--report", o->report, "write the table as an HTML page"));
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
   command->footer(text(
-      "A cell is what was observed (= equivalent, ! different, ? undecided) and the largest relative deviation of the "
-      "loss. What is expected is derived from what each optimizer's update was measured to depend on (--predicates). ",
+      "A cell shows the observation (= equivalent, ! different, ? undecided) and the largest relative deviation of the "
+      "loss. Expectations are derived from measured properties of each optimizer's update (--predicates). ",
       notes(),
       ". Exit codes: 0 every cell is as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 5 undecided: a cell "
       "shows nothing either way and none contradicts, 70 no memory or threads, 130 interrupted."));

@@ -1,9 +1,9 @@
-// isonorm tokenize TOKENIZER TEXT OUT: a text as the file of token ids that train --data reads, and back.
+// isonorm tokenize TOKENIZER TEXT OUT: converts a text to a file of token ids for train --data, and back.
 #include <cstdio>
 #include <filesystem>
 
 #include "core/error.h"
-#include "core/system/mapped_file.h"
+#include "core/system/file.h"
 #include "core/system/terminal.h"
 #include "io/data/text.h"
 #include "io/replacement.h"
@@ -121,8 +121,9 @@ Verb add_tokenize(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tokenize", "Turn a text into a file of token ids to train on, or back");
   auto o = std::make_shared<TokenizeOptions>();
   command
-      ->add_option("TOKENIZER", o->tokenizer,
-                   "byte-level BPE: tokenizer.json, vocab.json with merges.txt beside it, or a folder that has them")
+      ->add_option(
+          "TOKENIZER", o->tokenizer,
+          "byte-level BPE: tokenizer.json, vocab.json with merges.txt next to it, or a folder with these files")
       ->required()
       ->check(CLI::ExistingPath);
   command->add_option("IN", o->in, "the text; with --decode a file of token ids")->required();
@@ -135,8 +136,9 @@ Verb add_tokenize(CLI::App& app) {
   command->add_flag("--text", o->is_text, "IN is a text, whatever bytes it has");
   add_json(*command, o->json);
   command->footer(
-      "Ids are u16 where the vocabulary has at most 65536, else u32, little-endian. No token is added at begin or "
-      "end.\n"
+      "Ids are u16 if the vocabulary has at most 65536 tokens, else u32, little-endian. No token is added at the "
+      "beginning "
+      "or the end.\n"
       "Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
   return {command, [o, command] { return run(*o, *command); }, {&tokenize_schema()}};
 }

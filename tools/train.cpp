@@ -1,10 +1,10 @@
-// isonorm train: trains one form, saves and resumes a checkpoint, evaluates.
+// isonorm train: trains one form, with checkpoints, test passes and logs.
 #include <filesystem>
 
 #include "core/error.h"
 #include "distributed/world.h"
 #include "equivalence/services/initial_weights.h"
-#include "io/name_lock.h"
+#include "io/unfinished.h"
 #include "tools/config.h"
 #include "tools/help.h"
 #include "tools/interrupt.h"
@@ -19,10 +19,10 @@ namespace {
 
 using training::TrainerOptions;
 
-// The options of the run, for --config.
+// The config file that is written next to the checkpoint.
 std::string config_beside(const TrainerOptions& o) { return o.checkpoint + ".toml"; }
 
-// The file that --config reads is not written.
+// False if --config reads that file, which is then not overwritten.
 bool writes_config(const TrainerOptions& o, const std::string& config) {
   return !o.checkpoint.empty() && !services::one_file(config_beside(o), config);
 }
@@ -31,7 +31,7 @@ void check_config_beside(const TrainerOptions& o, const std::string& config) {
   if (writes_config(o, config)) check_ours(config_beside(o), kConfigBegin, "--checkpoint " + o.checkpoint);
 }
 
-// True if the path, or a folder that it lies in, is the file.
+// True if the path is the file or lies below it.
 bool is_at_or_below(const std::filesystem::path& path, const std::string& file) {
   return services::one_file(path.string(), file) ||
          (path.has_parent_path() && path != path.parent_path() && is_at_or_below(path.parent_path(), file));
@@ -86,7 +86,7 @@ int run(GivenTraining& verb) {
     if (!first) return kInterrupted;
     return fail("isonorm train",
                 text("interrupted after step ", trainer.step_count(), " of ", trainer.options().training.step_count(),
-                     o.checkpoint.empty() ? "" : text("; the same command goes on from ", o.checkpoint)),
+                     o.checkpoint.empty() ? "" : text("; the same command continues from ", o.checkpoint)),
                 kInterrupted);
   }
   ranks.on_first([&] { show(document_of(trainer.result()), o.quiet, verb.output.report, verb.output.json); });
@@ -109,7 +109,7 @@ Verb add_train(CLI::App& app) {
       "--data and --test-data");
   command->add_flag(
       "--extend", o->extend,
-      "go on from --checkpoint with other --steps, --lr, --warmup, --schedule, --min-lr, --weight-decay or --clip");
+      "continue from --checkpoint with other --steps, --lr, --warmup, --schedule, --min-lr, --weight-decay or --clip");
   command->add_option("--best", o->best,
                       "keep the checkpoint with the lowest test loss in this file (needs --evaluate-every)");
   add_number(*command, "epochs", o->epochs,
@@ -123,13 +123,13 @@ Verb add_train(CLI::App& app) {
       "write a line of JSON for each step, or a row of CSV if the name ends in .csv");
   command->footer(
       "Ctrl-C saves the checkpoint and exits with 130, as do SIGTERM and the notices of batch systems, SIGUSR1 and "
-      "SIGUSR2. The same command then goes on, to the same bits. The checkpoint "
-      "before the last is kept as FILE.previous. A resumed training keeps the log up to the checkpoint's step and adds "
+      "SIGUSR2. The same command then continues, with the same bits as an uninterrupted training. The previous "
+      "checkpoint is kept as FILE.previous. A resumed training keeps the log up to the checkpoint's step and appends "
       "to it.\n"
-      "The learning rate of a step follows from its number and the options alone. So after 300 steps, --steps 600 "
-      "--extend goes on at the rates of steps 301 to 600 of a training of 600 steps. That is another training than 600 "
+      "The learning rate of a step depends only on its number and the options. So after 300 steps, --steps 600 "
+      "--extend continues with the rates of steps 301 to 600 of a training of 600 steps. This differs from 600 "
       "steps from the start.\n"
-      "--init begins at step 1, with warm-up and a new optimizer.\n"
+      "--init starts at step 1, with warm-up and a new optimizer.\n"
       "Exit codes: 0 trained, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or "
       "threads, 130 interrupted.");
   lead_with(*command, {"--model", "--data", "--form", "--width", "--depth", "--context", "--steps", "--batch", "--lr",

@@ -18,24 +18,24 @@
 namespace isonorm::tools {
 namespace {
 
-// The model that --preset belongs to.
+// The model for --preset.
 const training::ModelRow& sized_model() {
   return **std::ranges::find_if(training::kModels, [](const training::ModelRow* row) { return row->preset; });
 }
 
-// If the model comes from a file, --context below the model's context means --row-length: the model keeps its context.
+// If the model comes from a file, a --context below the model's means --row-length, since the model keeps its context.
 void take_row_length(training::TrainerOptions& o, training::Given& given) {
   const auto at = given.find("context");
   int64_t asked = 0;
   if (at == given.end() || !o.training.model.has("context") || !read_number(at->second, asked)) return;
   const int64_t context = o.training.model.context();
-  if (asked < 1 || asked > context) return;  // which is refused
+  if (asked < 1 || asked > context) return;  // refused later
   o.training.row_length = asked < context ? asked : 0;
   if (asked < context) given.erase(at);
 }
 
-// Takes the options that the command line does not give from the checkpoint that the training continues. Given options are
-// compared with the checkpoint later (continued()).
+// Takes options that the command line does not give from the checkpoint of the training. Given options are compared
+// with the checkpoint later (continued()).
 void take_from_checkpoint(training::TrainerOptions& o, training::Given& given, const NewestCheckpoint& newest) {
   const Metadata& values = newest.checkpoint.values;
   const Scope scope(newest.path);
@@ -47,7 +47,7 @@ void take_from_checkpoint(training::TrainerOptions& o, training::Given& given, c
   take_row_length(o, given);
 }
 
-// If the data have a class that the weights lack, the training is of the data's classes instead of the weights'.
+// If the data have a class that the weights lack, the training uses the data's classes.
 void take_other_classes(training::TrainingOptions& o) {
   std::vector<std::string>& classes = o.spec.classes;
   if (classes.empty() || !data::holds_images(o.data)) return;
@@ -63,8 +63,8 @@ data::Alphabet alphabet_of(const training::TrainingOptions& o, training::Input i
   return data::Pairs(files[0], files[1]).alphabet();
 }
 
-// Takes the model's options that the command line does not give from --init, if that file has them. Options that only choose
-// coordinates for the same function stay the training's. Returns true if the model is that of the file.
+// Takes model options that the command line does not give from --init, if that file has them. Options that only choose
+// coordinates of the same function are not taken. Returns true if the model is the file's.
 bool take_from_init(training::TrainerOptions& o, training::Given& given) {
   const training::OpenModelFile opened = training::open_model_file(o.init);
   const SafetensorsFile& file = *opened.file;
@@ -78,19 +78,19 @@ bool take_from_init(training::TrainerOptions& o, training::Given& given) {
     if (o.training.data.empty()) throw UsageError("--extend-alphabet needs --data");
     o.training.spec.alphabet = o.training.spec.alphabet.with(alphabet_of(o.training, model.row().input));
   }
-  model.check_size(opened.state.outline);  // before a model of these options is built
+  model.check_size(opened.state.outline);  // before such a model is built
   if (given.emplace("model", model.row().name).first->second != model.row().name) return false;
   if (row_of(model.stream().form).layer_norm_model())
     model.stream() = o.training.model.stream();
   else
     model.stream().storage = streams::Stored::raw;
-  model.transformer().folded = false;  // gains begin at 1 again
+  model.transformer().folded = false;  // gains start at 1 again
   o.training.model = model;
   take_row_length(o, given);
   return true;
 }
 
-// A published size in place of the default sizes.
+// Sets a published size instead of the default sizes.
 void take_preset(training::TrainerOptions& o, training::Given& given, const std::string& preset) {
   if (given.emplace("model", sized_model().name).first->second != sized_model().name)
     throw UsageError(text("--preset belongs to --model ", sized_model().name));
@@ -101,12 +101,12 @@ void take_preset(training::TrainerOptions& o, training::Given& given, const std:
   }
 }
 
-// Reads --tokenizer, which must be the tokenizer of the checkpoint or of --init, if these have one. A training that goes on does not need the
-// file: the checkpoint has the tokenizer. Sets the number of tokens, which follows from the weights of `init`, if there are any, or from the
-// tokenizer.
+// Reads --tokenizer, which must equal the tokenizer of the checkpoint or of --init if these have one. A resumed
+// training does not need the file. Sets the number of tokens, from the weights of `init` if there are any, else from
+// the tokenizer.
 void take_tokenizer(training::TrainingOptions& o, const NewestCheckpoint* newest, const std::string& init) {
   if (o.model.row().input != training::Input::text) return;
-  // A training that goes on has its tokenizer in the checkpoint and does not need the file.
+  // A resumed training has its tokenizer in the checkpoint and does not need the file.
   if (newest && !o.spec.tokenizer.empty() && !file_exists(o.tokenizer)) o.tokenizer.clear();
   std::string json;
   const bool held = newest && !o.spec.tokenizer.empty();

@@ -1,4 +1,4 @@
-// isonorm verify A B: are two checkpoints one function, whatever the forms of their streams?
+// isonorm verify A B: are two checkpoints the same function, in whichever forms?
 #include "core/system/terminal.h"
 #include "tools/options.h"
 #include "tools/output.h"
@@ -36,7 +36,7 @@ Verb add_verify(CLI::App& app) {
       ->required();
   command->add_option("B", o->b, "another; the forms of their streams may differ")->required();
   command->add_option("--spec", o->spec,
-                      "as for isonorm convert: compares entries, and what the readers of the stream see");
+                      "as for isonorm convert: compares entries, and outputs of the readers of the stream");
   command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");
   command
       ->add_option("--up-to", o->up_to,

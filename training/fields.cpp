@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "distributed/threads.h"
+#include "distributed/world.h"
 #include "gpu/device.h"
 #include "nn/residual/all.h"
 #include "training/from_outside.h"
@@ -141,7 +141,8 @@ void fields(nn::TransformerOptions& o, Fields& f) {
   f("connection", connection, "residual connection: how norms and sub-layers are connected to the residual stream");
   f.group = "Precision and devices";
   f("precision", precision.products,
-    "dtype of matrix products and of saved activations: full (that of --dtype) or bf16; weights and optimizer stay "
+    "dtype of matrix products and of saved activations: full (the dtype of --dtype) or bf16; weights and optimizer "
+    "stay "
     "f32",
     {}, kTrainingOnly | kInOnnx);
   f("stream_precision", precision.residual, "dtype of the residual stream; bf16 needs --precision bf16", {},
@@ -171,8 +172,8 @@ void fields(TrainingOptions& o, Fields& f) {
   f("letters", letters, "without --data: alphabet size of the generated text or pairs; 0: sentences");
   f("data", data,
     text(models_with(Input::images),
-         ": a folder of the four idx.gz files of MNIST or Fashion-MNIST (default: where the package "
-         "dataset-fashion-mnist puts them), of the six .bin files of CIFAR-10, or of pictures, CLASS/*.png, or "
+         ": a folder of the four idx.gz files of MNIST or Fashion-MNIST (default: the folder of the package "
+         "dataset-fashion-mnist), of the six .bin files of CIFAR-10, or of pictures, CLASS/*.png, or "
          "train/CLASS/*.png and test/CLASS/*.jpg (or val, valid, validation, dev; EXIF orientation is not applied); or "
          "one of mnist, fashion_mnist, "
          "cifar10, looked for in "
@@ -181,27 +182,26 @@ void fields(TrainingOptions& o, Fields& f) {
          models_with(Input::text), ": a text file, whose bytes are the tokens; ", models_with(Input::pairs),
          ": a folder with source.txt and target.txt, line by line a pair (default: pairs generated for --task)"));
   f("test_data", test_data,
-    "file or folder like --data for test passes, which then take nothing of --data (default: test images beside the "
-    "training images, else --test-share)");
+    "file or folder like --data for test passes, which then use nothing of --data (default: the data's own test "
+    "images, "
+    "else --test-share)");
   f("test_share", test_share,
-    "share of --data for test passes, which no step trains on: the end of a text or of the pairs, of each class of "
-    "pictures some at random; 0: no test passes",
+    "held-out share of --data for test passes: the end of a text or of the pairs, a random part of each class of "
+    "pictures; 0: no test passes",
     kProbability);
   f("token_vocab", token_vocab,
     text(models_with(Input::text),
-         ": tokens of the vocabulary; --data is then a file of token ids below this number, little-endian without a "
-         "header, or a text if there is a tokenizer; 0: that of the tokenizer or of the weights to begin with, without "
-         "these the tokens are the bytes of a text"));
+         ": size of the vocabulary; --data is then a file of token ids below this number, little-endian without a "
+         "header, or a text if there is a tokenizer; 0: the size for the tokenizer or the initial weights, without "
+         "which the tokens are the bytes of a text"));
   f("tokenizer", tokenizer,
-    text(
-        models_with(Input::text),
-        ": the tokenizer of --data, as isonorm tokenize takes it (default: that of the weights to begin with); it goes "
-        "into the checkpoint"));
+    text(models_with(Input::text),
+         ": the tokenizer of --data, as for isonorm tokenize (default: the one of the initial weights); it is saved in "
+         "the checkpoint"));
   f("ids", ids,
     text(models_with(Input::text),
-         ": --data and --test-data are token ids of this width, whatever they look like; --token-vocab, --tokenizer or "
-         "the "
-         "weights to begin with say of how many tokens (default: the bytes of the file decide)"));
+         ": --data and --test-data are token ids of this width, whatever they look like; the vocabulary comes from "
+         "--token-vocab, --tokenizer or the initial weights (default: the bytes of the file decide)"));
   f("text", is_text, text(models_with(Input::text), ": --data and --test-data are texts, whatever bytes they have"));
   f("row_length", row_length,
     text(
@@ -232,8 +232,8 @@ void fields(TrainingOptions& o, Fields& f) {
   f("random_flip", random_flip, text(models_with(Input::images), ": mirror half of the training images"));
   f("mixup", mixup,
     text(models_with(Input::images),
-         ": mix each training image, and its target, with another one: l of the one, 1 - l of the other; l is drawn "
-         "from Beta(MIXUP, MIXUP) once a batch; 0: none"));
+         ": mixup of each training image and its target with another: l x one + (1 - l) x other, l drawn from "
+         "Beta(MIXUP, MIXUP) once per batch; 0: none"));
   f("label_smoothing", label_smoothing,
     "share of each target's weight that is spread over all classes, in training only", kShare);
   f("loss_l2", loss_l2, "weight of an L2 term of the loss, whose gradient is clipped with the rest");
@@ -258,9 +258,8 @@ void fields(TrainingOptions& o, Fields& f) {
     "number of ranks that divides the number of micro-batches then gives the same bits. Not with --dropout and "
     "--stochastic-depth");
   f("zero", zero,
-    "ZeRO stage: what is sharded over the ranks to save memory. 0: nothing; 1: the optimizer state; 2: gradients, too; "
-    "3: "
-    "parameters, too, and the backward recomputes each block",
+    "ZeRO stage, shards memory over the ranks. 0: nothing; 1: the optimizer state; 2: also gradients; 3: also "
+    "parameters, and the backward recomputes each block",
     {.most = 3});
   f.group = "Training";
   f("steps", steps, text("training steps (default: ", o.step_count(), ")"), from(1));

@@ -67,7 +67,7 @@ ModelOptions::ModelOptions(const Metadata& description, ModelList models)
   }
   if (known == description.size()) return;
   for (const auto& [key, value] : description)
-    check(key == kModelKind || (key == kRemovedOption.first && value == kRemovedOption.second) ||
+    check(key == kModelKind || is_removed(key, value) ||
               (key.starts_with(kOptionPrefix) && has(key.substr(kOptionPrefix.size()))),
           "model file: entry ", Shown{key}, " is no option of a ", row_->name);
 }
@@ -236,7 +236,7 @@ std::string models_with(Input input, const char* separator) {
 
 Metadata describe(const nn::Module& model, ModelList models) {
   const std::optional<ModelOptions> options = ModelOptions::of(model, models);
-  check(options.has_value(), "describe: the model is none of those that are listed");
+  check(options.has_value(), "describe: no row has the model's class");
   const nn::Arrangement& connection = options->transformer().connection;
   check(listed(connection), "describe: the connections ", name_and_origin(connection),
         " are none that a file can name");

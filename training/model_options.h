@@ -16,12 +16,15 @@ inline constexpr std::string_view kOptionPrefix = "model.";
 inline constexpr const char* kModelKind = "model.kind";  // the name of the row; every description has it
 inline constexpr int64_t kMostTokens = 4096;  // limit for tokens of random inputs, unless the vocabulary is larger
 
-// Options of models that version 0.1.0 did not have at first, with the value that its models had. Files without an entry
-// for such an option mean this value.
+// Options of models that version 0.1.0 did not have at first, with the value that its models had. Files without an
+// entry for such an option mean this value.
 inline constexpr std::pair<std::string_view, const char*> kNewModelOptions[] = {{"head_bias", "true"}};
 
-// An option that older files have, with the only value that can be loaded.
-inline constexpr std::pair<std::string_view, std::string_view> kRemovedOption = {"model.recentring", "last"};
+// An option of models that older files have, with the only value that can be loaded.
+inline constexpr std::pair<const char*, const char*> kRemovedModelOption = {"recentring", "last"};
+inline bool is_removed(std::string_view key, std::string_view value) {
+  return key == text(kOptionPrefix, kRemovedModelOption.first) && value == kRemovedModelOption.second;
+}
 
 // Sizes of a model that the data determine.
 struct ModelShape {

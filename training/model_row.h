@@ -29,8 +29,8 @@ class ModelConfig {
   virtual void complete() = 0;
   virtual nn::TransformerOptions* transformer() = 0;  // null: the model has no such options
 
-  // Calls f(name, member, help, limits) for every option of the model outside of transformer(). The data decide "image",
-  // "channels" and "classes", or "vocab"; "context" is the ids in an example.
+  // Calls f(name, member, help, limits) for every option of the model outside of transformer(). The data decide
+  // "image", "channels" and "classes", or "vocab"; "context" is the ids in an example.
   virtual void fields(Fields& f) = 0;
   // About how many rows of the stream's width the parameters outside of the blocks have. Throws if there is no model of
   // these options.

@@ -4,10 +4,8 @@
 
 #include "autograd/ops/random.h"
 #include "core/system/foreign_text.h"
-#include "io/data/class_names.h"
 #include "io/data/image_sets.h"
 #include "io/data/loader.h"
-#include "io/data/made_text.h"
 #include "io/data/pairs.h"
 #include "io/data/row_loader.h"
 #include "io/data/text.h"
@@ -262,18 +260,17 @@ std::vector<std::string> spec_notes(const DataSpec& file, const Source& source) 
   std::vector<std::string> notes;
   const TrainingOptions& o = source.options();
   if (!o.spec.alphabet.empty() && file.alphabet.empty())
-    notes.push_back("the model does not say which bytes it knows: taking those of the data, in ascending order");
+    notes.push_back("the model has no alphabet: its tokens are the bytes of the data, in ascending order");
   if (o.model.row().input != Input::images) return notes;
   if (source.matches_classes() && file.classes != o.spec.classes)
-    notes.push_back(text("the head has the classes ", data::class_list(file.classes), "; those of the data are ",
+    notes.push_back(text("the head has the classes ", data::class_list(file.classes), "; the data have ",
                          data::class_list(o.spec.classes),
-                         ": a class keeps its row by name, a new one begins with the mean of all rows"));
+                         ": a class keeps its row by name, a new one starts with the mean of all rows"));
   if (!source.matches_classes())
     notes.push_back(
         text("classes go by position: ", file.classes.empty() ? "the model has" : "the data have", " no class names"));
   if (file.preprocessor.empty())
-    notes.push_back(
-        text("the model has no pixel scale: taking that of the data, ", scale_text(o.spec, o.model.shape())));
+    notes.push_back(text("the model has no pixel scale: using the data's, ", scale_text(o.spec, o.model.shape())));
   return notes;
 }
 

@@ -99,7 +99,8 @@ class Source {
 
 // "mean 0.286, standard deviation 0.353": the pixel scale of a spec that has one.
 std::string scale_text(const DataSpec& spec, const ModelShape& shape);
-// Lines about a model whose file lacks the bytes of its tokens, or the class names or pixel scale of its images; file: its DataSpec, source: the data that it reads.
+// Lines about a model whose file lacks the bytes of its tokens, or the class names or pixel scale of its images; file:
+// its DataSpec, source: the data that it reads.
 std::vector<std::string> spec_notes(const DataSpec& file, const Source& source);
 
 }  // namespace isonorm::training

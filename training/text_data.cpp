@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "core/system/mapped_file.h"
-#include "core/system/shell_word.h"
+#include "core/system/file.h"
+#include "core/system/foreign_text.h"
 #include "io/tokenizers/tokenizer.h"
 
 namespace isonorm::training {

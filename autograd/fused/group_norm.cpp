@@ -2,14 +2,14 @@
 
 #include <cmath>
 
-#include "autograd/fusion.h"
+#include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "autograd/ops/create.h"
-#include "autograd/ops/masters.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "core/kernels/group_norm.h"
+#include "autograd/ops/shared.h"
+#include "core/kernels/norm.h"
 #include "core/view.h"
 
 namespace isonorm {

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
-#include "autograd/fusion.h"
 #include "autograd/grad_mode.h"
 #include "autograd/node.h"
-#include "autograd/ops/checked_ids.h"
 #include "autograd/ops/create.h"
-#include "autograd/ops/masters.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/shared.h"
 #include "autograd/rounded_masters.h"
 #include "core/kernels/loss.h"
 #include "core/kernels/matmul.h"

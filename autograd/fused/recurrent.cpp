@@ -1,8 +1,7 @@
 #include "autograd/fused/recurrent.h"
 
-#include "autograd/fusion.h"
+#include "autograd/grad_mode.h"
 #include "autograd/node.h"
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"

@@ -1,4 +1,4 @@
-#include "autograd/ops/arrange.h"
+#include "autograd/ops/shape.h"
 
 #include <algorithm>
 
@@ -6,9 +6,8 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/shape.h"
 #include "core/kernels/copy.h"
-#include "core/kernels/shape.h"
+#include "core/kernels/create.h"
 #include "core/view.h"
 
 namespace isonorm {

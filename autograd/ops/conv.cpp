@@ -1,17 +1,16 @@
-#include "autograd/ops/conv.h"
+#include "autograd/ops/images.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "autograd/grad_mode.h"
 #include "autograd/node.h"
-#include "autograd/ops/masters.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
+#include "autograd/ops/shared.h"
 #include "core/formulas/round_up.h"
-#include "core/kernels/conv.h"
-#include "core/kernels/conv_direct.h"
+#include "core/kernels/images.h"
 #include "core/kernels/matmul.h"
 #include "core/view.h"
 

@@ -1,4 +1,5 @@
-// New tensors with given values. All take options {dtype, device}, f32 on the CPU by default; none records a graph.
+// New tensors: filled with given values, or copies. Functions that fill take options {dtype, device}, f32 on the CPU by
+// default, and record no graph.
 #pragma once
 
 #include "core/tensor.h"
@@ -31,5 +32,12 @@ Tensor linspace(double begin, double end, int64_t count, TensorOptions options =
 // [rows, columns] (columns = rows by default): 1 where row = column, 0 elsewhere. Any dtype. Throws if a size is
 // negative.
 Tensor eye(int64_t rows, int64_t columns = -1, TensorOptions options = {});
+
+// x on `device`: x itself if it is there, else a contiguous copy of x's dtype. The gradient comes back to x's device.
+// Any dtype. Throws if the program has no such device.
+Tensor to(const Tensor& x, Device device);
+
+// A contiguous copy of x with storage of its own; differentiable. Any dtype and device.
+Tensor clone(const Tensor& x);
 
 }  // namespace isonorm

@@ -1,11 +1,10 @@
-#include "autograd/ops/einsum.h"
+#include "autograd/ops/matmul.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <set>
 
-#include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"

@@ -1,11 +1,10 @@
 #include "autograd/ops/index.h"
 
 #include "autograd/node.h"
-#include "autograd/ops/checked_ids.h"
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
+#include "autograd/ops/shared.h"
 #include "core/kernels/checks.h"
 #include "core/kernels/index.h"
 #include "core/view.h"

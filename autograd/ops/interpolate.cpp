@@ -1,19 +1,18 @@
-#include "autograd/ops/interpolate.h"
+#include "autograd/ops/images.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "autograd/fusion.h"
 #include "autograd/grad_mode.h"
 #include "autograd/methods.h"
-#include "autograd/ops/adjoint.h"
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "autograd/ops/shared.h"
+#include "core/kernels/images.h"
 #include "core/kernels/index.h"
-#include "core/kernels/resample.h"
 #include "core/view.h"
 
 namespace isonorm {

@@ -2,10 +2,9 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/node.h"
-#include "autograd/ops/masters.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
-#include "autograd/ops/weight_gradient.h"
+#include "autograd/ops/shared.h"
 #include "autograd/rounded_masters.h"
 #include "core/kernels/matmul.h"
 #include "core/view.h"

@@ -1,14 +1,61 @@
+// Internal: code shared by the norms and the fused residual add + norm: shape checks, the forward call and its
+// gradient.
 #include "autograd/ops/norm.h"
 
-#include "autograd/ops/masters.h"
-#include "autograd/ops/norm_rule.h"
+#include "autograd/grad_mode.h"
+#include "autograd/node.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "autograd/ops/shared.h"
+#include "core/formulas/norm_spec.h"
 #include "core/kernels/norm.h"
 #include "core/view.h"
 
+namespace isonorm::detail {
+
+struct NormResult {
+  Tensor y, sum, stats;
+};
+
+// Throws in the name of `op` if the arguments do not fit.
+void check_norm(const char* op, const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias,
+                DType as);
+
+// Normalizes x, or x + branch if branch is defined (both contiguous). The sum is then also a result, of x's dtype, and
+// is normalized as it is stored. y has the dtype `as`. No graph. Mixtures of bf16 and f32 are computed in f32, and each
+// result is rounded once.
+NormResult norm_forward(const NormSpec& spec, const Tensor& x, const Tensor& branch, const Tensor& gain,
+                        const Tensor& bias, DType as);
+
+// The tensors that the gradient of norm_forward() needs. Without gain and bias it keeps the result, which its reader
+// keeps anyway, so that the input need not stay alive.
+struct NormTape {
+  NormSpec spec;
+  DType input, computed_in;
+  bool normalized;
+  Saved rows, stats, gain;
+
+  NormTape(const NormSpec& spec, const Tensor& x, const Tensor& gain, const Tensor& bias, const NormResult& result);
+
+  struct Gradients {
+    Tensor dx, dgain = {}, dbias = {};
+    Tensor dbranch = {};  // dx in the branch's dtype, if the kernel gives it directly
+  };
+  // The input rows (x + branch for add_norm), up to a constant per row that a layer norm removes. No graph.
+  Tensor input_values() const;
+  // The norm of x by ordinary ops; gain and bias may be undefined.
+  Tensor compose(const Tensor& x, const Tensor& gain, const Tensor& bias) const;
+
+  // dx = d/dx of <dy, y> + dsum (which may be undefined); gradients of gain and bias if wanted, in the dtype of the
+  // computation. branch: dtype of the branch that was added to x.
+  Gradients backward(const Tensor& dy, const Tensor& dsum, bool wants_gain, bool wants_bias, DType branch) const;
+};
+
+}  // namespace isonorm::detail
+
 namespace isonorm {
+
 namespace detail {
 namespace {
 
@@ -146,6 +193,42 @@ Tensor crms_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, NormOp
 }
 Tensor crms_isometric_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, NormOptions o) {
   return normalize_as("crms_isometric_norm", x, {NormKind::crms_isometric, o.eps, o.p}, gain, bias, x.dtype());
+}
+
+AddNorm reference::add_norm(const Tensor& x, const Tensor& branch, const NormSpec& spec, const Tensor& gain,
+                            const Tensor& bias, std::optional<DType> as) {
+  const Tensor sum = add(x, to(branch, x.dtype()));
+  return {sum, normalize(sum, spec, gain, bias, as)};
+}
+
+AddNorm add_norm(const Tensor& x, const Tensor& branch, const NormSpec& spec, const Tensor& gain, const Tensor& bias,
+                 std::optional<DType> as) {
+  check_same_device("add_norm", x, branch);
+  check(x.shape() == branch.shape(), "add_norm: shapes ", x.shape(), " and ", branch.shape(), " differ");
+  check(detail::fits_rows(x.dtype(), branch.dtype()), "add_norm: dtypes ", x.dtype(), " and ", branch.dtype(),
+        " differ");
+  const DType normed = as.value_or(x.dtype());
+  detail::check_norm("add_norm", spec, x, gain, bias, normed);
+  if (use_reference() || spec.kind == NormKind::none) return reference::add_norm(x, branch, spec, gain, bias, as);
+  const auto r = detail::norm_forward(spec, detached::contiguous(x), detached::contiguous(branch), gain, bias, normed);
+  if (auto* n = track("add_norm", {&r.sum, &r.y}, {&x, &branch, &gain, &bias}))
+    n->backward =
+        differentiable([tape = detail::NormTape(spec, r.sum, gain, bias, r), added = branch.dtype()](Flow& g) {
+          if (g.needs_composition()) {
+            // Only the sum of x and branch matters.
+            const Tensor x = g.attached(0, tape.input_values()), branch = g.attached(1),
+                         sum = branch.defined() ? x + branch : x;
+            return g.follow({sum, tape.compose(sum, g.attached(2, tape.gain), g.attached(3))});
+          }
+          const Tensor dsum = g.has_out(0) ? g.out(0) : Tensor();
+          detail::NormTape::Gradients d{dsum};
+          if (g.has_out(1)) d = tape.backward(g.out(1), dsum, g.wants(2), g.wants(3), added);
+          g.give(0, d.dx);
+          g.give(1, d.dbranch.defined() ? d.dbranch : d.dx);
+          if (d.dgain.defined()) g.give(2, d.dgain);
+          if (d.dbias.defined()) g.give(3, d.dbias);
+        });
+  return {r.sum, r.y};
 }
 
 }  // namespace isonorm

@@ -11,7 +11,6 @@
 #include "autograd/ops/shape.h"
 #include "core/formulas/philox.h"
 #include "core/kernels/checks.h"
-#include "core/kernels/dropout.h"
 #include "core/kernels/index.h"
 #include "core/kernels/random.h"
 #include "core/view.h"

@@ -6,12 +6,11 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/node.h"
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
-#include "core/kernels/reductions.h"
+#include "core/kernels/reduce.h"
 #include "core/view.h"
 
 namespace isonorm {

@@ -4,9 +4,9 @@
 #include <bit>
 #include <cmath>
 
-#include "autograd/ops/adjoint.h"
 #include "autograd/ops/pointwise.h"
-#include "core/kernels/rotary.h"
+#include "autograd/ops/shared.h"
+#include "core/kernels/attention.h"
 #include "core/memory/kept.h"
 #include "core/system/float_environment.h"
 #include "core/view.h"

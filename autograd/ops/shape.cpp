@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include "autograd/ops/adjoint.h"
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
+#include "autograd/ops/shared.h"
 #include "core/formulas/round_up.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/index.h"

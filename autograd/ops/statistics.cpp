@@ -1,10 +1,8 @@
-#include "autograd/ops/statistics.h"
+#include "autograd/ops/index.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/ops/arrange.h"
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/cpu/attention_tile.h"
-#include "core/cpu/bf16/attention.h"
+#include "core/cpu/bf16/products.h"
 #include "core/cpu/subnormals.h"
 #include "core/cpu/target.h"
 #include "core/formulas/math/log.h"

@@ -1,5 +1,5 @@
 // im2col and col2im. The channels of a pixel are adjacent in images, so that a line of a window is one copy.
-#include "core/kernels/conv.h"
+#include "core/kernels/images.h"
 
 #include "core/cpu/target.h"
 #include "core/cpu/window.h"

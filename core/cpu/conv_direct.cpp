@@ -2,7 +2,7 @@
 // in cache, so that a window's part of a line is one run. Registers hold outputs of neighbouring windows (cf. Georganas
 // et al., "Anatomy of High-Performance Deep Learning Convolutions on SIMD Architectures", SC 2018). Every sum has one
 // order for any number of threads.
-#include "core/kernels/conv_direct.h"
+#include "core/kernels/images.h"
 
 #include <atomic>
 

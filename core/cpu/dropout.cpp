@@ -1,5 +1,5 @@
 // Dropout: the mask is computed from the counter when it is needed, and never stored.
-#include "core/kernels/dropout.h"
+#include "core/kernels/random.h"
 
 #include "core/cpu/philox_lanes.h"
 #include "core/cpu/target.h"

@@ -1,6 +1,6 @@
 // Norms over places. Sums by channel over blocks of rows that stay in cache are combined in order. Forward reads x
 // twice from memory, and backward reads x and dy twice; further passes over a block find it in cache.
-#include "core/kernels/group_norm.h"
+#include "core/kernels/norm.h"
 
 #include "core/cpu/target.h"
 #include "core/cpu/workspace.h"

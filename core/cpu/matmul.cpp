@@ -7,7 +7,7 @@
 #include "core/cpu/bf16/products.h"
 #include "core/cpu/target.h"
 #include "core/cpu/thin.h"
-#include "core/system/blas_calls.h"
+#include "core/system/blas.h"
 
 namespace isonorm::kernels::cpu {
 namespace {

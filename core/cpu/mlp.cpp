@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "core/cpu/bf16/mlp.h"
+#include "core/cpu/bf16/products.h"
 #include "core/cpu/gelu_form.h"
 #include "core/cpu/gemm.h"
 #include "core/cpu/nontemporal.h"
@@ -165,7 +165,7 @@ void run_backward(const Tensor& dx, const Tensor& dh, const Tensor& activated, c
   visit_floating(dy.dtype(), "mlp", [&]<class S>() { backward<Form, acc_t<S>, S>(dx, dh, activated, h, dy, w); });
 }
 
-// True if core/cpu/bf16/mlp.h computes this layer.
+// True if core/cpu/bf16/products.h computes this layer.
 bool by_pairs(const Tensor& x) { return x.dtype() == DType::bf16 && isa() >= Isa::avx512_bf16; }
 
 }  // namespace

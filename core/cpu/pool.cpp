@@ -1,5 +1,5 @@
 // Pooling: loops over adjacent channels of a window, in groups of channels that stay in the first-level cache.
-#include "core/kernels/pool.h"
+#include "core/kernels/images.h"
 
 #include <limits>
 

@@ -1,5 +1,5 @@
 // Resizes images. Each row of the result is computed from rows of x first, in the cache, and then from columns.
-#include "core/kernels/resample.h"
+#include "core/kernels/images.h"
 
 #include <algorithm>
 

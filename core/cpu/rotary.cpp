@@ -1,5 +1,5 @@
 // Rotary position embedding: one pass over memory, a block of rows per thread.
-#include "core/kernels/rotary.h"
+#include "core/kernels/attention.h"
 
 #include <algorithm>
 

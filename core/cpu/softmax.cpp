@@ -1,10 +1,10 @@
 // Softmax by rows, and its gradient.
-#include "core/kernels/softmax.h"
+#include "core/kernels/loss.h"
 
 #include <cmath>
 
-#include "core/cpu/softmax_row.h"
 #include "core/cpu/nontemporal.h"
+#include "core/cpu/softmax_row.h"
 #include "core/cpu/target.h"
 #include "core/cpu/workspace.h"
 #include "core/system/parallel.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/formulas/round_up.h"
-#include "core/kernels/window.h"
+#include "core/kernels/images.h"
 
 namespace isonorm {
 namespace {

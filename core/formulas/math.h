@@ -10,8 +10,6 @@
 #pragma once
 
 #include "core/formulas/math/exp.h"
-#include "core/formulas/math/log.h"
-#include "core/formulas/math/tanh.h"
-#include "core/formulas/math/erf.h"
 #include "core/formulas/math/gelu.h"
+#include "core/formulas/math/log.h"
 #include "core/formulas/math/trig.h"

@@ -28,7 +28,7 @@ const Processor& this_processor();
 std::string name_of(const Processor& processor);
 
 // Width, in bits, of the widest vectors that our kernels use on this processor: 128, 256 or 512. OpenBLAS's core may
-// use narrower ones (core/system/blas_info.h).
+// use narrower ones (core/system/blas.h).
 int vector_bits(const Processor& processor);
 
 // Family and model in EAX of CPUID leaf 1 (Intel, "Software Developer's Manual", volume 2, CPUID; AMD, APM volume 3,

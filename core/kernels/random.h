@@ -43,4 +43,15 @@ inline constinit Kernel<void(const Tensor&, double, double, double, double, Gene
 // b from block i. n blocks.
 inline constinit Kernel<void(const Tensor&, Generator)> random_permutation{"randperm", &cpu::random_permutation};
 
+// Slot of dropout.
+
+namespace cpu {
+template <Isa I> void dropout(const Tensor& out, const Tensor& x, double p, Generator state);
+}  // namespace cpu
+
+// out = x / (1 - p) if the element's 32 random bits (part j of 4 of its block) are >= p 2^32, else 0. Contiguous, of
+// one floating dtype. `state`: the result of Generator::take for philox_blocks(n, 4) blocks.
+inline constinit Kernel<void(const Tensor&, const Tensor&, double, Generator)> dropout{
+    "dropout", []<Isa I>() { return &cpu::dropout<I>; }};
+
 }  // namespace isonorm::kernels

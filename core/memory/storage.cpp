@@ -1,9 +1,9 @@
 #include "core/memory/storage.h"
 
 #include "core/memory/allocator.h"
-#include "core/memory/use_allocator.h"
 
 namespace isonorm {
+
 namespace {
 
 constexpr int kMostGpus = 64;
@@ -47,6 +47,22 @@ Storage::Storage(int64_t bytes, Device device) : data_(inside_), bytes_(bytes), 
 
 Storage::~Storage() {
   if (allocator_) allocator_->release(data_, bytes_);
+}
+
+namespace {
+thread_local const UseAllocator* innermost = nullptr;
+}
+
+UseAllocator::UseAllocator(Device device, Allocator& allocator)
+    : device_(device), allocator_(allocator), outer_(innermost) {
+  innermost = this;
+}
+UseAllocator::~UseAllocator() { innermost = outer_; }
+
+Allocator* UseAllocator::of(Device device) {
+  for (const UseAllocator* u = innermost; u; u = u->outer_)
+    if (u->device_ == device) return &u->allocator_;
+  return nullptr;
 }
 
 }  // namespace isonorm

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdint>
 #include <iterator>
+#include <string_view>
 
 #include "core/printed.h"
 
 namespace isonorm {
+
 namespace {
 
 // The code point of a well-formed character of n bytes. Source: RFC 3629, section 3.
@@ -101,6 +104,22 @@ void append_text(std::string& s, Shown part) {
   s += part.quote;
   s += printable(part.text, 80);
   s += part.quote;
+}
+
+std::string shell_word(const std::string& word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("-_./,+=:@").find(c) != std::string_view::npos;
+  });
+  if (plain) return word;
+  std::string result = "'";
+  for (char c : word) {
+    if (c == '\'')
+      result += "'\\''";
+    else
+      result += c;
+  }
+  result += '\'';
+  return result;
 }
 
 }  // namespace isonorm

@@ -14,7 +14,6 @@
 #include "core/error.h"
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
-#include "core/system/running_kernel.h"
 
 namespace isonorm::profile {
 namespace {

@@ -1,5 +1,7 @@
-// Starts the library's threads.
+// Starts the library's threads, and knows the process that they are in.
 #pragma once
+
+#include <sys/types.h>
 
 #include <thread>
 #include <utility>
@@ -18,5 +20,23 @@ template <class F> std::thread start_thread(F f) {
     f();
   });
 }
+
+// The process that started a thread. A child of fork() has a copy of the parent's memory, but none of its other
+// threads.
+//
+// An object with threads keeps a HomeProcess, made when its first thread starts. In a child of that process the threads
+// never answer, and their locks are never released. The child must therefore not wait for the threads, and must not
+// destroy their mutexes and condition variables: these leak.
+class HomeProcess {
+ public:
+  HomeProcess();
+  // True in a child, or a child's child, of the process that made this object.
+  bool is_elsewhere() const;
+  // Throws (invalid), with `what` before the message, if is_elsewhere().
+  void check_here(const char* what) const;
+
+ private:
+  pid_t pid_;
+};
 
 }  // namespace isonorm

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "core/printed.h"
 #include "core/system/float_environment.h"

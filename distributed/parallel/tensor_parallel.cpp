@@ -3,7 +3,6 @@
 #include <set>
 
 #include "autograd/engine.h"
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "core/view.h"
 #include "distributed/parallel/collectives.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 #include "core/formulas/philox.h"
 #include "core/kernels/copy.h"
 #include "core/system/parallel.h"

@@ -3,7 +3,7 @@
 // entries. Proofs use moved_by_ulps(), a draw for each entry: their published figures depend on it.
 #pragma once
 
-#include "autograd/op_watch.h"
+#include "autograd/node.h"
 #include "nn/module.h"
 
 namespace isonorm::equivalence {

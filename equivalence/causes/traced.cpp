@@ -6,7 +6,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
-#include "autograd/op_watch.h"
+#include "autograd/node.h"
 #include "core/printed.h"
 #include "equivalence/causes/moved_results.h"
 #include "equivalence/judge/criterion.h"

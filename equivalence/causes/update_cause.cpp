@@ -5,7 +5,6 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/printed.h"

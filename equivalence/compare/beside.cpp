@@ -4,7 +4,6 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "core/view.h"
 #include "equivalence/convert/checkpoint_facts.h"

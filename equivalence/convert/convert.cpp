@@ -7,7 +7,6 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/convert/canonical.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/convert/sum_rounding.h"

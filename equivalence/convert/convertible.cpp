@@ -7,7 +7,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "core/system/foreign_text.h"
-#include "equivalence/convert/canonical.h"
+#include "equivalence/convert/pieces.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/judge/pairs.h"
 #include "streams/stream.h"

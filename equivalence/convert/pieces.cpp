@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "autograd/ops/norm.h"
+#include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "streams/stream.h"
 
@@ -100,6 +102,28 @@ std::vector<std::string> called(const Unit& u) {
 }
 
 }  // namespace
+
+Tensor by_rows(const Tensor& x, int dim, int64_t parts) {
+  check(dim >= 0 && dim < x.rank(), "stream: a tensor of shape ", x.shape(), " has no dimension ", dim);
+  std::vector<int> order;
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != dim) order.push_back(i);
+  order.push_back(dim);
+  const int64_t length = x.size(dim) / parts;
+  return reshape(permute(x, order), {length == 0 ? 0 : x.numel() / length, length});
+}
+
+Tensor behind_norm(const TensorMap& state, const streams::Placement& layout, const streams::Place& writer,
+                   const Tensor& rows) {
+  if (writer.norm.empty()) return rows;
+  const streams::NormPlace* n = layout.find_norm(writer.norm);
+  check(n != nullptr, "stream: the rows of '", writer.name, "' go through norm '", writer.norm,
+        "', which is not there");
+  const auto of = [&](const std::string& name) {
+    return name.empty() ? Tensor() : detach(state.at(name)).to(DType::f64);
+  };
+  return normalize(rows, {.kind = NormKind::layer, .eps = n->eps}, of(n->weight), of(n->bias));
+}
 
 std::vector<Unit> units_of(const TensorMap& outline, const streams::Placement& layout, int64_t elements) {
   const Cutter cutter(outline, layout, elements);

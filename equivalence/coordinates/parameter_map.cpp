@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/shape.h"
 #include "core/system/name_pattern.h"
 #include "streams/map.h"

@@ -1,7 +1,7 @@
 // Parameter maps from JSON.
 #include <set>
 
-#include "core/system/foreign_name.h"
+#include "core/system/name_pattern.h"
 #include "equivalence/coordinates/parameter_map.h"
 #include "io/json.h"
 

@@ -402,5 +402,4 @@ Verdict Row::verdict() const {
   return problem.empty() && (taken_noise || deviation <= tolerance) ? Verdict::equivalent : Verdict::different;
 }
 
-
 }  // namespace isonorm::equivalence

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"

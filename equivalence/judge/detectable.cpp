@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 #include "core/printed.h"
 #include "core/view.h"
 

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "core/random.h"
+#include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
-#include "core/system/shell_word.h"
 #include "core/system/stopwatch.h"
 #include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/lockstep.h"

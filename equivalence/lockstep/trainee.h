@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "distributed/threads.h"
+#include "distributed/world.h"
 #include "equivalence/coordinates/lifted.h"
 #include "equivalence/coordinates/variant.h"
 #include "equivalence/lockstep/training.h"

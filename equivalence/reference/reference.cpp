@@ -10,7 +10,7 @@
 #include "equivalence/convert/pieces.h"
 #include "equivalence/judge/pairs.h"
 #include "equivalence/reference/readings.h"
-#include "io/npz.h"
+#include "io/npy.h"
 #include "io/safetensors.h"
 #include "streams/stream.h"
 

@@ -25,7 +25,7 @@ struct ReferenceFindings {
   bool equivalent() const;
 };
 
-// Loads a reference file, safetensors or .npz (npz.h), with pairs <name>.input, <name>.output. Throws as the loaders of
+// Loads a reference file, safetensors or .npz (npy.h), with pairs <name>.input, <name>.output. Throws as the loaders of
 // these formats.
 TensorMap load_reference(const std::string& path);
 

@@ -5,14 +5,13 @@
 #include <span>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/printed.h"
-#include "equivalence/convert/canonical.h"
+#include "equivalence/convert/pieces.h"
 #include "equivalence/judge/pairs.h"
 #include "equivalence/reference/readings.h"
 

@@ -6,21 +6,21 @@
 
 #include "autograd/ops/create.h"
 #include "core/printed.h"
+#include "core/system/failures.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/judge/result_fields.h"
 #include "equivalence/reference/reference.h"
 #include "equivalence/reference/stream_sum.h"
-#include "equivalence/verify/file_conversion.h"
+#include "equivalence/services/file_conversion.h"
+#include "equivalence/services/model_data.h"
+#include "equivalence/services/named_files.h"
+#include "equivalence/services/rotation.h"
 #include "exchange/hub/folder.h"
 #include "exchange/hub/llama.h"
 #include "io/json_text.h"
 #include "streams/stream.h"
-#include "core/system/failures.h"
-#include "equivalence/services/model_data.h"
-#include "equivalence/services/named_files.h"
-#include "equivalence/services/rotation.h"
 
 namespace isonorm::services {
 namespace {
@@ -28,7 +28,7 @@ namespace {
 using namespace equivalence;
 using streams::Form;
 
-// What the user asked for, found in the file or not.
+// Throws if the file has another form than the user named.
 void check_form(const std::string& asked, const std::string& form, bool raw, const std::string& file) {
   if (asked.empty() || asked == form || (raw && row_of(streams::form_named(asked)).raw())) return;
   check(false, file, ": its form is ", form, raw ? " with raw weights" : "", ", not ", asked);
@@ -89,12 +89,12 @@ class Converter {
   }
 
   struct Stream {
-    std::string name, of;  // "image", "image: " where the file has several
+    std::string name, of;  // "image", "image: " if the file has several streams
     LazyState state;
     FileConversion conversion;
   };
 
-  // That of all streams.
+  // The tensors of all streams.
   LazyState result() const {
     LazyState all;
     std::map<std::string, size_t> stream_of;
@@ -121,7 +121,7 @@ class Converter {
       return read(name);
     };
     if (folder_) {
-      // A rotation makes no bias: the class lacks those that the conversion made.
+      // A rotation adds no biases: the class lacks only biases from an earlier conversion.
       const std::vector<std::string> biases = rotates() ? said_.biases : new_biases(result);
       std::vector<streams::Placement> layouts;
       for (const Stream& s : streams_) layouts.push_back(s.conversion.layout());
@@ -151,8 +151,8 @@ class Converter {
     print(text(o_.out, ": ", form_, ", ", content.entries.size(), " tensors, ", verdict));
   }
 
-  // The norms whose gain and bias went into their readers have ones and zeros in their place, where they had a gain and a
-  // bias; as a LLaMA, each has a gain.
+  // Adds ones for the gains and zeros for the biases that were multiplied into readers. In a LLaMA every norm has a
+  // gain.
   LazyState with_unit_gains(LazyState result) const {
     struct Unit {
       double value;
@@ -196,14 +196,14 @@ class Converter {
     print(text(o_.out, "/isonorm_torch.py: load(FOLDER) gives that class, with what it lacks."));
   }
 
-  // Whether the file holds raw weights, which are the Pre-LN model's, of a model that runs in another form.
+  // Returns true if the file holds the raw weights of a Pre-LN model that runs in another form.
   bool exports() const {
     if (file_.description.empty() || !row_of(to()).raw()) return false;
     const training::ModelOptions options(file_.description);
     return row_of(training::stored_form(options)).raw() && !row_of(options.stream().form).raw();
   }
 
-  // The Pre-LN model of the same weights.
+  // Writes the Pre-LN model with the same weights.
   bool export_raw() {
     training::ModelOptions options(file_.description);
     check_form(o_.from, name_of(options.stream().form), true, o_.in);
@@ -273,7 +273,8 @@ class Converter {
     streams_.push_back({name, name.empty() ? "" : name + ": ", state, FileConversion(state, layout, to(), format_)});
   }
 
-  // Whether the source, as the description has it, gives what the program computed that it came from.
+  // Returns true if the source, read by its description, computes the numbers that the program recorded in the
+  // reference.
   bool held_to_reference() {
     const TensorMap reference = load_reference(o_.reference);
     const Scope scope(o_.reference);
@@ -282,7 +283,7 @@ class Converter {
     return true;
   }
 
-  // Those of one stream, "image/NAME" where it has a name.
+  // The reference's tensors of one stream. A stream with a name has them as "image/NAME".
   TensorMap rows_of(const std::string& stream, const TensorMap& reference) const {
     if (stream.empty()) return reference;
     TensorMap own;
@@ -334,7 +335,8 @@ class Converter {
     if (exactly) exact_ = exact_ && check.equivalent;
   }
 
-  // The conversion itself in f64, then what was rounded: every entry, what the readers see of random rows, logits.
+  // Judges the conversion in f64, then the rounded result: every entry, the readers' outputs on random rows, the
+  // logits.
   void judge(const Stream& s) {
     const FileConversion& c = s.conversion;
     judge(c, s.of + "in f64, ", c.exact(), c.result_in_f64(), true);
@@ -362,18 +364,19 @@ class Converter {
 
   const ConvertOptions& o_;
   training::OpenModelFile file_;
-  std::optional<hub::Folder> folder_;   // of the hub, where IN is one
-  json config_;                         // of the folder that is written
-  hub::SaidOfConversion said_;          // by that folder
-  std::string form_, said_form_;        // of the result; of what was converted before
-  std::optional<NumberFormat> format_;  // that was asked for
+  std::optional<hub::Folder> folder_;   // of the hub, if IN is one
+  json config_;                         // config.json of the folder that is written
+  hub::SaidOfConversion said_;          // by config.json of IN
+  std::string form_, said_form_;        // form of the result; form that IN says it has
+  std::optional<NumberFormat> format_;  // of --dtype
   std::vector<Stream> streams_;
-  // Of a description: norms behind tables, which leave; modules that a stream enters with a mean.
+  // With a description: norms after tables, which the conversion removes; modules through which rows with a mean enter
+  // a stream.
   std::vector<std::string> identity_, recentred_;
-  std::optional<ModelPlan> plan_;  // where the file says what model it holds
+  std::optional<ModelPlan> plan_;  // if the file says what model it holds
   Metadata metadata_;
   std::vector<std::string> figures_;
-  std::string unchecked_;  // what the reference does not show of the description
+  std::string unchecked_;  // the part of the description that the reference does not check
   bool same_ = true, exact_ = true;
   Converted found_;
 };

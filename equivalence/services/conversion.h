@@ -1,4 +1,5 @@
-// A checkpoint in other coordinates of its residual streams, verified before it is written: convert and rotate.
+// Conversion of a checkpoint to other coordinates of its residual streams, verified before the result is written: the
+// work of isonorm convert and isonorm rotate.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,12 @@ namespace isonorm::services {
 
 struct ConvertOptions {
   std::string in, out, from, to, spec, reference, dtype, data, fold = "all", as;
-  std::string basis;  // of rotate, which has no `to`
-  double eps = 0;     // 0: not asked for
+  std::string basis;  // for rotate, which has no `to`
+  double eps = 0;     // expected eps of all norms; 0: not checked
   int64_t shard = 5'000'000'000;
   bool inference = false, quiet = false, unit_gains = false;
-  std::function<void(const std::string&)> print = print_line;  // gets the findings, line by line
-  std::function<bool()> stop = [] { return false; };           // asked between two pieces of the work
+  std::function<void(const std::string&)> print = print_line;  // receives the findings, line by line
+  std::function<bool()> stop = [] { return false; };           // called between pieces of the work
 };
 
 // The files that the conversion writes and reads. Throws UsageError if the options do not fit each other or the files.

@@ -11,7 +11,7 @@ namespace isonorm::services {
 namespace {
 
 using Row = std::vector<double>;
-constexpr size_t kShown = 6;  // entries of a row that are written out
+constexpr size_t kShown = 6;  // a longer row is abbreviated to this number of entries
 
 std::string number(double v) { return printed("%.6g", v == 0 ? 0.0 : v); }
 
@@ -52,7 +52,7 @@ double sum(const Row& a) {
   for (double v : a) s += v;
   return s;
 }
-// What a norm divides by.
+// The divisor of a norm.
 double root(double mean_square, double eps) {
   const double r = std::sqrt(mean_square + eps);
   check(r > 0 && std::isfinite(r), "explain: a row of mean square ", mean_square, " with eps ", eps,
@@ -60,7 +60,7 @@ double root(double mean_square, double eps) {
   return r;
 }
 
-// Lines "name   formula   = value", in columns.
+// Collects lines "name   formula   = value" and aligns their columns.
 class Steps {
  public:
   void heading(const std::string& title) { text_ += text(text_.empty() ? "" : "\n", title, "\n"); }
@@ -83,7 +83,7 @@ class Steps {
   std::string text_;
 };
 
-// The Jacobian, entry (i, j) being d y_i / d x_j, where it fits on a screen.
+// The Jacobian: entry (i, j) is d y_i / d x_j. Nothing if it does not fit on a screen.
 void append_jacobian(Steps& steps, size_t n, const std::string& formula,
                      const std::function<double(size_t, size_t)>& entry) {
   if (n > kShown) return;
@@ -131,8 +131,8 @@ Explanation layer_norm(const Row& x, const Row& dy, double eps) {
   return {y, dx, out.take()};
 }
 
-// `left_out`: entries of the full row that are not stored and add nothing to its length. 0 for rms_norm, 1 for
-// crms_isometric, whose stored row holds the coordinates of a zero-mean row in an orthonormal basis.
+// left_out: number of entries of the full row that are not stored and add nothing to its length: 0 for rms_norm, 1 for
+// crms_isometric, whose stored row has the coordinates of a zero-mean row in an orthonormal basis.
 Explanation rms_norm(const std::string& name, size_t left_out, const Row& x, const Row& dy, double eps) {
   const size_t full = x.size() + left_out;
   const double d = static_cast<double>(full);

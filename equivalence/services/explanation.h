@@ -1,5 +1,5 @@
-// A norm's forward and backward on one row, step by step with the numbers. Plain arithmetic of its own, so that a
-// reader (and a test) can hold it against the library's ops.
+// Explains the forward and backward of a norm on one row, step by step with numbers. It uses its own plain arithmetic,
+// so that a reader or a test can compare it with the library's ops.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ struct Explanation {
   std::string text;
 };
 
-// The affine-free norm of that name of the row x, and the gradient of <dy, y> in x (docs/normalization.md, "The norms"). crms_norm
-// and crms_isometric take the stored row, one entry shorter than the row that it stands for. x is not empty, dy is as
-// long. Throws on another name.
+// The norm with this name, without gain and bias, of the row x [n], and the gradient of <dy, y> with respect to x
+// (docs/normalization.md, "The norms"). crms_norm and crms_isometric take the stored row, which is one entry shorter
+// than the full row. Throws if there is no such norm, if x is empty, or if dy has another length.
 Explanation explain(const std::string& norm, const std::vector<double>& x, const std::vector<double>& dy, double eps);
 
 }  // namespace isonorm::services

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
@@ -20,12 +19,12 @@ using namespace equivalence;
 
 namespace {
 
-// What may differ between the weights of --init and the model besides options of training alone: coordinates,
+// Options in which the file and the model may differ, in addition tos options of training alone: coordinates,
 // and whether the readers have the gains already.
 constexpr std::string_view kFreeOfInit[] = {"model.form", "model.storage", "model.centre_readers", "model.folded",
                                             "model.layer_scale"};
 
-// The options of two models, whatever coordinates their streams are in.
+// Throws if two models differ in an option that does not only choose coordinates.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
   const streams::FormRow &theirs = row_of(file.stream().form), &ours = row_of(asked.stream().form);
   check(file.stream().form == asked.stream().form || (theirs.layer_norm_model() && ours.layer_norm_model()),
@@ -39,19 +38,19 @@ void check_same_model(const training::ModelOptions& file, const training::ModelO
   }
 }
 
-// Gains and biases of `model` that a conversion has put into their readers: ones and zeros take their places.
+// Adds ones and zeros for gains and biases of `model` that a conversion has multiplied into their readers.
 void unfold(training::ModelFile& file, const nn::Module& model) {
   const training::ModelOptions options(file.description);
   if (!options.transformer().folded) return;
-  const nn::SkipInit skip;  // names alone are read
+  const nn::SkipInit skip;  // only names are needed
   const TensorMap there = options.make()->state_dict();
   for (const auto& [name, tensor] : model.state_dict())
     if (!there.find(name)) file.state.add(name, name.ends_with("bias") ? zeros_like(tensor) : ones_like(tensor));
 }
 
-// The rows of a tensor that has one for each token or class: row i becomes row from[i]. If that is -1, it becomes the mean of all
-// rows: a model that knows nothing of a token gives it less than its share of probability (Hewitt, Initializing New Word
-// Embeddings for Pretrained Language Models, 2021).
+// The rows of a tensor that has one for each token or class: row i becomes row from[i]. If that is -1, it becomes the
+// mean of all rows: a model that knows nothing of a token gives it less than its share of probability (Hewitt,
+// Initializing New Word Embeddings for Pretrained Language Models, 2021).
 Tensor with_rows(const Tensor& x, const std::vector<int64_t>& from) {
   const Tensor average = mean(x, {0}, true);
   std::vector<Tensor> rows;
@@ -59,7 +58,7 @@ Tensor with_rows(const Tensor& x, const std::vector<int64_t>& from) {
   return cat(rows);
 }
 
-// Appends rows to the tensors with `before` rows whose counterparts in `model` have `now` rows: one row for each token.
+// Appends a row per new token to each tensor that has `before` rows while its counterpart in `model` has `now` rows.
 void add_rows(TensorMap& state, const TensorMap& model, int64_t before, int64_t now) {
   std::vector<int64_t> from(static_cast<size_t>(now), -1);
   std::iota(from.begin(), from.begin() + before, 0);
@@ -73,7 +72,7 @@ void add_rows(TensorMap& state, const TensorMap& model, int64_t before, int64_t 
   state = std::move(grown);
 }
 
-// The head's rows in the order of other class names.
+// Sorts the head's rows by other class names.
 void match_classes(TensorMap& state, const std::vector<std::string>& before, const std::vector<std::string>& now) {
   std::vector<int64_t> from;
   for (const std::string& name : now) {

@@ -1,4 +1,4 @@
-// The weights that a training begins with, from a file.
+// Initial weights of a training from a file.
 #pragma once
 
 #include <string>
@@ -9,12 +9,13 @@
 
 namespace isonorm::services {
 
-// Reads the weights of the file at `path` for a model with raw parameters that a training begins with (TrainerOptions::init), in
-// `dtype`. If a described file stores them in a form's coordinates, they are converted. load_state_dict() checks names and shapes later. Throws if the described model differs
-// from `model`, and names the option.
+// Reads the weights of the file at `path` for a model with raw parameters that a training begins with
+// (TrainerOptions::init), in `dtype`. If a described file stores them in a form's coordinates, they are converted.
+// load_state_dict() checks names and shapes later. Throws if the described model differs from `model`, and names the
+// option.
 //
-// spec: the training's. With `more_tokens` the model may have more tokens than the file. If both have class names, rows of
-// the head are matched by name. A token or class that the file lacks begins with the mean of the file's rows.
+// spec: the training's. With `more_tokens` the model may have more tokens than the file. If both have class names, rows
+// of the head are matched by name. A token or class that the file lacks begins with the mean of the file's rows.
 TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype, const training::DataSpec& spec,
                           bool more_tokens);
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/printed.h"
+#include "core/system/failures.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "core/system/warning.h"
@@ -13,11 +14,10 @@
 #include "exchange/hub/family.h"
 #include "io/checkpoint.h"
 #include "streams/stream.h"
-#include "core/system/failures.h"
 #include "training/run/given.h"
 #include "training/source.h"
-#include "training/text_data.h"
 #include "training/steps/loop.h"
+#include "training/text_data.h"
 
 namespace isonorm::services {
 
@@ -71,7 +71,7 @@ Tensor data_inputs(const Metadata& description, const std::string& path) {
   check_data(o);
   if (model.row().input == training::Input::text)
     o.token_vocab = training::token_vocab_of({}, model.number("vocab"), path);
-  if (model.row().input == training::Input::text)  // in words that name no option, for the verbs have none of a text
+  if (model.row().input == training::Input::text)  // names no option, since the commands have none for texts
     training::reading_of(open_bytes(path), {.token_vocab = o.token_vocab, .command = {}});
   training::Source source(o);
   const training::ModelShape data = source.options().model.shape(), shape = model.shape();
@@ -112,7 +112,7 @@ std::string entries_text(const std::string& where, const EntryComparison& e) {
 
 void print_changes(const FileConversion& c, const std::function<void(const std::string&)>& print) {
   const auto shape_text = [](const std::optional<Dims>& shape) { return shape ? text(*shape) : "-"; };
-  const auto shown = [](const std::string& name) { return printable(name, 200); };  // in a cell
+  const auto shown = [](const std::string& name) { return printable(name, 200); };  // in a table cell
   size_t name = 6, before = 6, after = 5, what = 13;
   for (const TensorChange& t : c.changes()) {
     name = std::max(name, shown(t.name).size()), what = std::max(what, shown(t.what).size());

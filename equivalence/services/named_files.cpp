@@ -23,12 +23,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kRoom = int64_t{1} << 16;  // bytes that a disk has to have left for an output
-constexpr size_t kLongestWord = 40;          // that the star of several files stands for
+constexpr int64_t kRoom = int64_t{1} << 16;  // bytes that must be free on the disk of an output
+constexpr size_t kLongestWord = 40;          // of the word that replaces the star of several files
 constexpr std::pair<const char*, const char*> kStreams[] = {{"standard output", "/dev/stdout"},
                                                             {"standard error", "/dev/stderr"}};
 
-// The names of the files that are read.
+// The names of all files that are read.
 std::vector<std::string> names_of_input(const NamedFile& input) {
   std::vector<std::string> names = input.beside;
   if (input.path.empty()) return names;
@@ -39,15 +39,15 @@ std::vector<std::string> names_of_input(const NamedFile& input) {
   return names;
 }
 
-// The names of the files that are written, but for those with a star.
+// The names of all files that are written, except names with a star.
 std::vector<std::string> names_of_output(const NamedFile& output) {
   std::vector<std::string> names = output.beside;
   if (output.written != Written::several) names.insert(names.begin(), output.path);
   return names;
 }
 
-// Returns true if `output` may make or remove the file `name` because it matches a pattern: <path>.tmp.<16 digits>, or for
-// several files any word in place of the star.
+// Returns true if `output` may make or remove the file `name` because it matches a pattern: <path>.tmp.<16 digits>, or
+// for several files any word in place of the star.
 bool matches(const NamedFile& output, const std::string& name) {
   if (output.written == Written::in_place) return false;
   const fs::path file = io::followed(name);
@@ -61,8 +61,9 @@ bool matches(const NamedFile& output, const std::string& name) {
          fs::equivalent(all.parent_path(), fs::absolute(file).parent_path(), none);
 }
 
-// Checks that a file can be written in place. If it does not exist, checks that a file can be made in its folder. Makes
-// no file of this name: it may be a lock (io/name_lock.h), which another process could take before it is removed.
+// Checks that a file can be written in place. If it does not exist, checks that a file can be created in its folder.
+// Does not create the file: it may be a lock (io/name_lock.h), which another process could take before the file is
+// removed.
 void rehearse_in_place(const std::string& path) {
   std::error_code none;
   check_io(!fs::is_directory(path, none), path, ": is a folder");
@@ -112,7 +113,7 @@ std::optional<FileId> file_id(const std::string& path) {
   }
   std::error_code none;
   const fs::path whole = fs::weakly_canonical(fs::absolute(io::followed(path)), none);
-  if (whole.empty()) return {};  // the system takes no such name
+  if (whole.empty()) return {};  // not a valid name for the system
   return FileId{.path = whole.string()};
 }
 
@@ -172,7 +173,7 @@ NamedFile profile_output() {
   return {"ISONORM_PROFILE", file, Written::in_place};
 }
 
-// The system's reason is asked for after the call: arguments of one call are evaluated in any order.
+// errno is read after the call: the arguments of a single call are evaluated in any order.
 void check_access(const std::string& path, const std::string& file, int mode) {
   const bool allowed = faccessat(AT_FDCWD, file.c_str(), mode, AT_EACCESS) == 0;
   check_io(allowed, path, ": cannot be written: ", std::strerror(errno));
@@ -212,7 +213,7 @@ Registry check_files(const NamedFiles& f) try {
   for (const NamedFile& output : written) rehearse(output);
   return files;
 } catch (...) {
-  if (profile::recording()) profile::stop();  // else it were written as the program ends, refused or not
+  if (profile::recording()) profile::stop();  // else it would be written at the program's end, also if refused
   throw;
 }
 

@@ -4,10 +4,10 @@
 #include <string_view>
 
 #include "core/printed.h"
+#include "core/system/failures.h"
 #include "core/system/foreign_text.h"
 #include "equivalence/convert/convertible.h"
 #include "streams/rotation.h"
-#include "core/system/failures.h"
 
 namespace isonorm::services {
 namespace {
@@ -16,7 +16,7 @@ using streams::Form;
 
 constexpr std::string_view kHadamard = "hadamard:", kHaar = "haar:";
 
-// Of a basis of that kind.
+// The seed in "KIND:SEED"; none if the basis is of another kind.
 std::optional<uint64_t> seed_of(std::string_view basis, std::string_view kind) {
   if (!basis.starts_with(kind)) return {};
   uint64_t seed = 0;
@@ -25,7 +25,7 @@ std::optional<uint64_t> seed_of(std::string_view basis, std::string_view kind) {
   return seed;
 }
 
-// Q [d, d].
+// The matrix Q [d, d].
 Tensor basis_rotation(const std::string& basis, int64_t d) {
   if (const auto seed = seed_of(basis, kHadamard)) return streams::hadamard_rotation(d, *seed);
   if (const auto seed = seed_of(basis, kHaar)) return streams::haar_rotation(d, *seed);
@@ -38,11 +38,11 @@ std::string basis_file(const std::string& basis) {
   return seed_of(basis, kHadamard) || seed_of(basis, kHaar) ? "" : basis;
 }
 
-// What is rotated is a model whose norms take the length of a row, whatever its mean.
+// A model can be rotated if its norms divide a row by its length, whatever its mean.
 void rotate(streams::Placement& layout, const TensorMap& outline, const std::string& basis) {
   equivalence::check_rotatable(layout);
   layout.form = streams::uncentred(layout.form);
-  equivalence::check_layout(outline, layout);  // before a matrix of its width is made
+  equivalence::check_layout(outline, layout);  // before a matrix of this width is allocated
   layout.rotation = basis_rotation(basis, layout.stored_width());
 }
 

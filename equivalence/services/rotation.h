@@ -1,4 +1,4 @@
-// The basis that a stream is rotated into.
+// Rotation of a stream into another basis.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace isonorm::services {
 
-// The file that --basis names; empty where it names a kind.
+// The file that --basis names; empty if it names a kind of basis and a seed.
 std::string basis_file(const std::string& basis);
-// Rotates the stream of a layout: by the basis "hadamard:SEED", "haar:SEED" or a file (streams/rotation.h). Rows that were
-// zero-mean have a mean then, so the form becomes uncentred(). Throws as check_rotatable() and check_layout(), and
+// Rotates the stream of a layout: by the basis "hadamard:SEED", "haar:SEED" or a file (streams/rotation.h). Rows that
+// were zero-mean have a mean then, so the form becomes uncentred(). Throws as check_rotatable() and check_layout(), and
 // UsageError if SEED is no number.
 void rotate(streams::Placement& layout, const TensorMap& outline, const std::string& basis);
 

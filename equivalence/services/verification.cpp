@@ -4,15 +4,15 @@
 #include <filesystem>
 #include <optional>
 
+#include "core/system/failures.h"
 #include "core/system/terminal.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/judge/result_fields.h"
+#include "equivalence/services/model_data.h"
+#include "equivalence/services/named_files.h"
 #include "exchange/hub/family.h"
 #include "io/json_text.h"
 #include "streams/stream.h"
-#include "core/system/failures.h"
-#include "equivalence/services/model_data.h"
-#include "equivalence/services/named_files.h"
 
 namespace isonorm::services {
 namespace {
@@ -25,7 +25,7 @@ struct Input {
   std::string path;
   training::OpenModelFile file = {};
   std::optional<hub::Folder> folder = {};
-  Form form = Form::layer_norm;  // of its stream, where it does not describe its model
+  Form form = Form::layer_norm;  // of its stream, if the file does not describe its model
 
   explicit Input(const std::string& p) : path(p) {
     if (!std::filesystem::is_directory(path)) {
@@ -56,7 +56,7 @@ Verification by_models(const VerifyOptions& o, const Input& a, const Input& b) {
   return verify_models(a.file, b.file, more, o.device, !o.up_to.empty());
 }
 
-// Tensors that are held as bytes are compared as bytes, so their dtypes must be one.
+// Tensors that are stored as bytes are compared as bytes, so their dtypes must be equal.
 void check_dtypes(const Input& a, const Input& b) {
   const auto look = [](const Input& one, const Input& other) {
     for (const auto& [name, dtype] : one.file.foreign) {
@@ -68,7 +68,7 @@ void check_dtypes(const Input& a, const Input& b) {
   look(a, b), look(b, a);
 }
 
-// What a converted input says that its program must do is what its streams ask for.
+// Throws if the file says of its program's duties (recentring, norms) something else than its streams require.
 void check_said(const Input& of, const std::vector<streams::FileStream>& streams) {
   std::vector<std::string> recentred;
   size_t norms = 0;
@@ -94,7 +94,8 @@ void check_said(const Input& of, const std::vector<streams::FileStream>& streams
         "config.json says of other norms than the family has that they were converted");
 }
 
-// By --spec, or as the family of a folder is; a file beside a folder as that one's.
+// The streams by --spec, else by the family of the folder. A file that is compared with a folder has the folder's
+// streams.
 std::vector<streams::FileStream> streams_of(const VerifyOptions& o, const Input& of, const Input& other) {
   const std::string& spec = !o.spec.empty() ? o.spec : of.folder ? of.path : other.path;
   const bool converted = of.folder ? !hub::converted(of.folder->config).form.empty()
@@ -105,7 +106,7 @@ std::vector<streams::FileStream> streams_of(const VerifyOptions& o, const Input&
   return streams;
 }
 
-// Of each stream, by name.
+// The findings for each stream, with its name.
 std::vector<std::pair<std::string, Verification>> by_layouts(const VerifyOptions& o, const Input& a, const Input& b) {
   const auto of_a = streams_of(o, a, b), of_b = streams_of(o, b, a);
   check(std::ranges::equal(of_a, of_b, {}, &streams::FileStream::name, &streams::FileStream::name), "verify: ", a.path,

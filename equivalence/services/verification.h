@@ -1,4 +1,4 @@
-// Whether two files are one function: what isonorm verify finds, and what it says of that.
+// Do two files compute the same function? The findings of isonorm verify, and their sentences.
 #pragma once
 
 #include <functional>
@@ -17,13 +17,13 @@ struct VerifyOptions {
   std::string a, b, spec, data, up_to;
   Device device = kCpu;
   bool quiet = false;
-  std::function<bool()> stop = {};  // asked before each tensor is read
+  std::function<bool()> stop = {};  // called before each tensor is read; returns true to stop
 };
 
 struct Verified {
-  // Of each stream, by name; of a file of one stream, that of an empty name.
+  // The findings for each stream, with its name. The stream of a file with one stream has an empty name.
   std::vector<std::pair<std::string, equivalence::Verification>> streams;
-  std::string remark = {};  // of files that are the same: by what that is so
+  std::string remark = {};  // for files that are equivalent: on what this verdict rests
 
   equivalence::Verdict verdict() const;  // the worst of the streams
   std::vector<std::string> lines(bool quiet) const;
@@ -33,8 +33,8 @@ struct Verified {
 // The files that a verification reads.
 NamedFiles files_of(const VerifyOptions& options);
 
-// Call files_of() and check_files() first. Throws UsageError if the options do not fit the files, Interrupted if it was to stop,
-// and the errors of the functions that it calls.
+// Call files_of() and check_files() first. Throws UsageError if the options do not fit the files, Interrupted if it was
+// to stop, and the errors of the functions that it calls.
 Verified verify(const VerifyOptions& options);
 
 // The result for programs.

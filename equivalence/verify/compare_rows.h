@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "equivalence/convert/canonical.h"
 #include "equivalence/judge/pairs.h"
+#include "equivalence/verify/canonical.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
@@ -39,6 +39,15 @@ struct RowRules {
   int64_t first_row = 0;  // index of the first row in the tensor
   Dims blind = {0, 0};    // among these rows: rows that the function does not see
 };
+
+// difference / bound: 0 if there is no difference; infinite if the difference is NaN, or the bound is 0.
+double share(double difference, double bound);
+
+// Tests if one stored value of a slice that was rounded the other way explains the differences `beyond` (>= 0, in the
+// coordinates of the Pre-LN model). Returns the largest share of its bound that a difference uses: at most 1 if it
+// explains them. The value moves the entries by `flip` times a column of `map`, which leads from stored rows to these
+// coordinates (FormRow::canonical()).
+double flipped_share(std::vector<double> beyond, double flip, const streams::Map& map);
 
 // Compares the rows of one part. Runs on several threads; the result does not depend on their number.
 RowFindings compare_rows(const std::string& name, const Canonical::Rows& a, const Canonical::Rows& b,

@@ -8,7 +8,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/convert/canonical.h"
+#include "equivalence/convert/pieces.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/judge/pairs.h"
 #include "streams/map.h"

@@ -5,7 +5,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/convert/canonical.h"
+#include "equivalence/convert/pieces.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {

@@ -1,7 +1,7 @@
 // The verdict on two files: entries first, then outputs (verify.h).
 #include <set>
 
-#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "equivalence/verify/up_to_rotation.h"

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/system/foreign_text.h"
 #include "core/view.h"
-#include "io/safetensors_header.h"
+#include "io/safetensors.h"
 
 namespace isonorm::hub {
 namespace {

@@ -8,8 +8,8 @@
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "io/checkpoint.h"
+#include "io/fits.h"
 #include "io/half.h"
-#include "io/narrowed.h"
 #include "io/packed.h"
 #include "io/replacement.h"
 

@@ -9,10 +9,10 @@
 #include "core/printed.h"
 #include "core/system/file.h"
 #include "core/view.h"
-#include "io/narrowed.h"
+#include "exchange/onnx/model.h"
+#include "io/fits.h"
 #include "io/packed.h"
 #include "io/replacement.h"
-#include "exchange/onnx/model.h"
 
 namespace isonorm::onnx {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "core/error.h"
 #include "core/view.h"
-#include "io/narrowed.h"
 #include "exchange/onnx/graph.h"
+#include "io/fits.h"
 #include "streams/stream.h"
 
 namespace isonorm::onnx {

@@ -5,7 +5,7 @@
 // Neighbouring threads have neighbouring channels. im2col writes every element once and reads a pixel as often as
 // windows see it, mostly from cache. col2im adds to every pixel the elements of the windows that see it, in the order
 // of the places; no two threads write to one pixel.
-#include "core/kernels/conv.h"
+#include "core/kernels/images.h"
 
 #include "gpu/block.cuh"
 #include "gpu/kernels/window.cuh"

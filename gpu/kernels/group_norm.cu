@@ -6,7 +6,7 @@
 // apply, apply_gradient: a thread for each pack of 16 bytes of neighbouring channels, or for each element. Forward
 // reads x twice and writes y; backward reads x and dy twice and writes dx. The order of all sums depends only on the
 // shape.
-#include "core/kernels/group_norm.h"
+#include "core/kernels/norm.h"
 
 #include "gpu/columns.cuh"
 #include "gpu/kernels/window.cuh"

@@ -3,7 +3,7 @@
 // A thread has one element of a result, neighbouring threads neighbouring channels. Forward it reads the window of an
 // output; backward it reads the outputs whose windows see a pixel, so no two threads write to one place and sums have a
 // fixed order.
-#include "core/kernels/pool.h"
+#include "core/kernels/images.h"
 
 #include <limits>
 

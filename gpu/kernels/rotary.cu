@@ -6,7 +6,7 @@
 // heads read the same size/2 cosines and sines, which stay in the L1 cache. Each block of 128 threads has one row, so
 // that no index of the large tensor is divided. If packs do not fit the heads or the addresses, threads take a pair at
 // a time. Reads x and writes y once.
-#include "core/kernels/rotary.h"
+#include "core/kernels/attention.h"
 
 #include "gpu/block.cuh"
 #include "gpu/launch.h"

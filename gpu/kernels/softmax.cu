@@ -4,7 +4,7 @@
 // Wider or unaligned rows are read again, from cache. Exponentials are computed twice rather than stored: bandwidth is
 // the bottleneck.
 #include "core/formulas/math.h"
-#include "core/kernels/softmax.h"
+#include "core/kernels/loss.h"
 #include "gpu/rows.cuh"
 
 namespace isonorm::gpu {

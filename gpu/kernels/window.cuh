@@ -2,7 +2,7 @@
 // divisions take a fifth of the time.
 #pragma once
 
-#include "core/kernels/window.h"
+#include "core/kernels/images.h"
 #include "gpu/block.cuh"
 #include "gpu/walk.cuh"
 

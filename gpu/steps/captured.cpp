@@ -4,8 +4,8 @@
 #include <mutex>
 
 #include "core/kernels/copy.h"
+#include "core/memory/allocator.h"
 #include "core/memory/kept.h"
-#include "core/memory/use_allocator.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"
 #include "gpu/recorder.h"

@@ -1,4 +1,4 @@
-#include "io/data/cifar10.h"
+#include "io/data/published_sets.h"
 
 #include "core/system/file.h"
 

@@ -1,10 +1,9 @@
 #include "io/data/data_files.h"
 
-#include "io/data/cifar10.h"
-#include "io/data/fashion_mnist.h"
 #include "io/data/image_folder.h"
 #include "io/data/image_sets.h"
 #include "io/data/pairs.h"
+#include "io/data/published_sets.h"
 
 namespace isonorm::data {
 

@@ -3,6 +3,8 @@
 
 #include <csetjmp>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "core/error.h"
@@ -37,5 +39,17 @@ class DecoderReport {
 // Room for a picture: u8 [height, width, 3]. Throws (invalid) if it has no pixels, more than `most` (the pixels that a
 // file of its size can hold), or more than kMostPixels.
 Tensor picture_of(int64_t height, int64_t width, int64_t most);
+
+// JPEG files of 1, 3 or 4 components, by libjpeg-turbo: baseline, progressive or arithmetic.
+
+// Decodes the file as read_picture() does (io/data/picture.h). warning: gets libjpeg-turbo's first warning, or becomes
+// empty.
+Tensor read_jpeg(std::span<const uint8_t> file, std::string& warning);
+
+// Reads PNG files with libpng. Gamma, colour profiles and transparency are ignored: samples keep their stored
+// values.
+
+// Decodes the file as read_picture() (io/data/picture.h). warning: gets libpng's first warning, or becomes empty.
+Tensor read_png(std::span<const uint8_t> file, std::string& warning);
 
 }  // namespace isonorm::data

@@ -1,7 +1,6 @@
-#include "io/data/fashion_mnist.h"
+#include "io/data/published_sets.h"
 
 #include "core/system/file.h"
-#include "io/data/idx.h"
 
 namespace isonorm::data {
 namespace {

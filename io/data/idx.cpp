@@ -1,4 +1,4 @@
-#include "io/data/idx.h"
+#include "io/data/published_sets.h"
 
 #include <zlib.h>
 

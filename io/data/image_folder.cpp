@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/system/parallel.h"
 #include "core/system/warning.h"
-#include "io/data/class_names.h"
+#include "io/data/image_sets.h"
 #include "io/data/part_folders.h"
 #include "io/data/tensor_set.h"
 

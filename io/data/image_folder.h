@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "io/data/labelled_images.h"
 #include "io/data/picture.h"
+#include "io/data/published_sets.h"
 
 namespace isonorm::data {
 

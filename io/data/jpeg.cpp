@@ -1,4 +1,4 @@
-#include "io/data/jpeg.h"
+#include "io/data/decoder.h"
 
 #include <cstdio>  // needed by jpeglib.h
 
@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "io/data/decoder.h"
 #include "io/data/picture.h"
 
 namespace isonorm::data {

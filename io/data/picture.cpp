@@ -6,8 +6,7 @@
 
 #include "core/error.h"
 #include "core/system/file.h"
-#include "io/data/jpeg.h"
-#include "io/data/png.h"
+#include "io/data/decoder.h"
 
 namespace isonorm::data {
 namespace {

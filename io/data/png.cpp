@@ -1,10 +1,9 @@
-#include "io/data/png.h"
+#include "io/data/decoder.h"
 
 #include <png.h>
 
 #include <algorithm>
 
-#include "io/data/decoder.h"
 #include "io/data/picture.h"
 
 namespace isonorm::data {

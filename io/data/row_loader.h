@@ -1,8 +1,7 @@
 // RowLoader: batches of token ids, by number or in sequence, prepared ahead of time and copied to a device.
 #pragma once
 
-#include "io/data/ahead.h"
-#include "io/data/epoch.h"
+#include "io/data/prefetch.h"
 
 namespace isonorm::data {
 

@@ -87,4 +87,8 @@ class Text {
 // The batches of a text.
 using TextLoader = RowLoader<Text>;
 
+// `length` bytes of short lower-case sentences over a small vocabulary; depends only on the arguments. A small model
+// learns spelling and word order from it within a hundred steps. Throws if length is negative.
+std::string made_text(uint64_t seed, int64_t length);
+
 }  // namespace isonorm::data

@@ -1,4 +1,4 @@
-#include "io/tokenizers/added_tokens.h"
+#include "io/tokenizers/steps.h"
 
 #include <algorithm>
 

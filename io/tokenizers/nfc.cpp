@@ -1,4 +1,4 @@
-#include "io/tokenizers/nfc.h"
+#include "io/tokenizers/steps.h"
 
 #include <utf8proc.h>
 

@@ -1,4 +1,4 @@
-#include "io/tokenizers/pattern.h"
+#include "io/tokenizers/steps.h"
 
 #include <pcre2.h>
 

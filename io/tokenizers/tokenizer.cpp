@@ -7,8 +7,7 @@
 #include "core/error.h"
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
-#include "io/tokenizers/nfc.h"
-#include "io/tokenizers/pattern.h"
+#include "io/tokenizers/steps.h"
 #include "io/tokenizers/tokenizer_file.h"
 
 namespace isonorm::tokenizers {

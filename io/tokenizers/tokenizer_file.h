@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "io/tokenizers/added_tokens.h"
 #include "io/tokenizers/byte_pairs.h"
+#include "io/tokenizers/steps.h"
 
 namespace isonorm::tokenizers {
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "core/system/shell_word.h"
+#include "core/system/foreign_text.h"
 #include "core/system/stopwatch.h"
 #include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/share_out.h"

@@ -3,11 +3,11 @@
 #include <mutex>
 
 #include "core/error.h"
-#include "core/system/shell_word.h"
+#include "core/system/foreign_text.h"
 #include "equivalence/lockstep/share_out.h"
 #include "lab/papers/all.h"
-#include "training/records/manifest.h"
 #include "training/options/rows.h"
+#include "training/records/manifest.h"
 #include "training/training_options.h"
 
 namespace isonorm::papers {

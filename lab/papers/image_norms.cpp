@@ -6,7 +6,7 @@
 #include "autograd/ops/reduce.h"
 #include "core/printed.h"
 #include "core/random.h"
-#include "io/data/fashion_mnist.h"
+#include "io/data/published_sets.h"
 #include "io/sha256.h"
 #include "lab/papers/all.h"
 #include "lab/papers/images/conv_pool.h"

@@ -2,18 +2,17 @@
 #include <cmath>
 
 #include "autograd/grad_mode.h"
-#include "core/random.h"
 #include "core/printed.h"
-#include "io/data/made_text.h"
+#include "core/random.h"
 #include "io/data/text.h"
 #include "io/sha256.h"
+#include "lab/papers/all.h"
+#include "lab/papers/margin.h"
+#include "lab/papers/nets/deep_net.h"
 #include "nn/gpt.h"
 #include "nn/residual/gpas.h"
 #include "optim/adam.h"
 #include "optim/schedule.h"
-#include "lab/papers/all.h"
-#include "lab/papers/margin.h"
-#include "lab/papers/nets/deep_net.h"
 #include "training/steps/step.h"
 
 namespace isonorm::papers {

@@ -1,6 +1,5 @@
 #include "nn/decoding/cache.h"
 
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/shape.h"

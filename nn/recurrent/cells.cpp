@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "autograd/fused/recurrent.h"
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"

@@ -1,7 +1,7 @@
 #include "nn/residual/arrangement.h"
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 #include "nn/init.h"
 
 namespace isonorm::nn {

@@ -48,11 +48,11 @@ class Connection : public Norm {
   const MixedPrecision& precision() const { return precision_; }
 
   using Rows = std::function<Tensor(const Tensor& rows)>;
-  // Sets the projection shortcut (He et al., 1512.03385, equation 2): the map of rows that are added to the residual
-  // stream though no linear layer computed them, such as a norm's rows after its gain. By default there is none.
+  // Sets the projection shortcut (He et al., 1512.03385, equation 2). It maps rows that are added to the sum though no
+  // linear layer computed them, such as the rows of a norm after its gain. By default there is none.
   void project_by(Rows projection) { projection_ = std::move(projection); }
-  // For tensor parallelism (f of Megatron-LM, 1909.08053), in which other ranks have a part of the branch or of the rows:
-  // passes the result of rows() through this map.
+  // For tensor parallelism (f of Megatron-LM, 1909.08053): passes the result of rows() through this map. Other ranks
+  // have a part of the branch or of the rows.
   void gather_by(Rows gather) { gather_ = std::move(gather); }
 
  protected:

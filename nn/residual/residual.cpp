@@ -1,8 +1,8 @@
 #include "nn/residual/residual.h"
 
-#include "autograd/ops/masters.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
+#include "autograd/ops/shared.h"
 
 namespace isonorm::nn {
 

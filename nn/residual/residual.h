@@ -1,5 +1,5 @@
 // The residual stream between two sub-layers. An added branch stays pending, and the next norm adds it in the pass in
-// which it normalizes the sum (autograd/fused/add_norm.h):
+// which it normalizes the sum (autograd/ops/norm.h):
 //
 //   nn::Residual x = embedding(ids);
 //   x += attention(norm1(x));

@@ -7,7 +7,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/fused/attention.h"
-#include "autograd/fusion.h"
+#include "autograd/grad_mode.h"
 #include "autograd/gradcheck.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"

@@ -1,14 +1,12 @@
 // Convolution and pooling beyond their rows in tests/op_cases: gradients over several blocks of windows, and ties.
-#include "autograd/ops/conv.h"
+#include "autograd/ops/images.h"
 
 #include <cmath>
 
 #include "autograd/engine.h"
 #include "autograd/methods.h"
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/pool.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "tests/support/catch.h"

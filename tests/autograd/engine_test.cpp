@@ -8,14 +8,13 @@
 #include "autograd/fused/linear_cross_entropy.h"
 #include "autograd/grad_mode.h"
 #include "autograd/methods.h"
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
+#include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "autograd/ops/softmax.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;

@@ -1,10 +1,10 @@
 // Resized images: PyTorch's values if a factor does not divide, and the CPU's kernel against the composition.
-#include "autograd/ops/interpolate.h"
+#include "autograd/ops/images.h"
 
 #include <cmath>
 
 #include "autograd/engine.h"
-#include "autograd/fusion.h"
+#include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"

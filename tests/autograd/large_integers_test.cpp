@@ -3,12 +3,11 @@
 #include <limits>
 
 #include "autograd/methods.h"
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
-#include "autograd/ops/statistics.h"
+#include "autograd/ops/shape.h"
 #include "core/print.h"
 #include "tests/support/catch.h"
 #include "tests/support/thrown.h"

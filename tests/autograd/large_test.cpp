@@ -3,12 +3,11 @@
 #include <limits>
 
 #include "autograd/engine.h"
-#include "autograd/fused/add_norm.h"
 #include "autograd/fused/mlp.h"
+#include "autograd/ops/loss.h"
 #include "autograd/ops/norm.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
-#include "autograd/ops/softmax.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare.h"
 #include "tests/support/random.h"

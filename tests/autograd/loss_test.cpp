@@ -5,7 +5,6 @@
 
 #include "autograd/engine.h"
 #include "autograd/fused/linear_cross_entropy.h"
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"

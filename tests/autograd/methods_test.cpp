@@ -7,12 +7,11 @@
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/gradcheck.h"
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
+#include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "autograd/ops/softmax.h"
 #include "tests/support/catch.h"
 #include "tests/support/thrown.h"
 

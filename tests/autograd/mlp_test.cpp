@@ -1,7 +1,7 @@
 // The fused feed-forward block in bf16 has the bits of linear, gelu and linear in turn, if the machine multiplies bf16.
 #include "autograd/fused/mlp.h"
 
-#include "autograd/fusion.h"
+#include "autograd/grad_mode.h"
 #include "core/kernels/matmul.h"
 #include "tests/support/ops.h"
 #include "tests/support/random.h"

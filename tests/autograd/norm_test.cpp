@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "autograd/engine.h"
-#include "autograd/fused/add_norm.h"
 #include "autograd/fused/group_norm.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/norm.h"

@@ -1,4 +1,4 @@
-#include "autograd/op_watch.h"
+#include "autograd/node.h"
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"

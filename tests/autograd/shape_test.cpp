@@ -6,9 +6,9 @@
 #include "autograd/fused/attention.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
+#include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
-#include "autograd/ops/softmax.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -1,6 +1,6 @@
 // Statistics, comparisons and losses of probabilities: the values that PyTorch 2 prints for the same calls.
-#include "autograd/ops/statistics.h"
-#include "autograd/ops/arrange.h"
+#include "autograd/ops/index.h"
+#include "autograd/ops/shape.h"
 #include "tests/support/catch.h"
 #include "tests/support/ops.h"
 

@@ -3,11 +3,10 @@
 #include "autograd/methods.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
+#include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "autograd/ops/softmax.h"
-#include "autograd/ops/statistics.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

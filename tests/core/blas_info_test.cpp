@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/system/blas_calls.h"
-#include "core/system/blas_info.h"
+#include "core/system/blas.h"
 #include "tests/support/child.h"
 
 using namespace isonorm;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "autograd/ops/create.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/norm.h"
 #include "autograd/ops/pointwise.h"
@@ -17,7 +17,6 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/rotary.h"
 #include "autograd/ops/shape.h"
-#include "autograd/ops/softmax.h"
 #include "io/number_format.h"
 #include "tests/support/catch.h"
 #include "tests/support/child.h"

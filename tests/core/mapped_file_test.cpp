@@ -1,11 +1,10 @@
 // Files that are mapped or read in pieces and become shorter meanwhile.
-#include "core/system/mapped_file.h"
+#include "core/system/file.h"
 
 #include <filesystem>
 #include <numeric>
 
 #include "core/error.h"
-#include "core/system/file.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 

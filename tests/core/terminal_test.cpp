@@ -9,7 +9,7 @@
 #include <optional>
 #include <thread>
 
-#include "core/system/moving_rate.h"
+#include "core/system/stopwatch.h"
 #include "tests/support/catch.h"
 #include "tests/support/child.h"
 #include "tests/support/full_output.h"

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "autograd/engine.h"
-#include "core/kernels/reductions.h"
+#include "core/kernels/reduce.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "autograd/ops/create.h"
-#include "autograd/ops/copy.h"
 #include "io/data/loader.h"
 #include "tests/support/catch.h"
 
@@ -133,7 +132,8 @@ TEST_CASE("mix: lambda is from Beta(alpha, alpha), by seed and step alone") {
     double squares = 0;
     for (const double x : drawn) squares += (2 * x - 1) * (2 * x - 1) / kDraws;
     CHECK(std::abs(squares - 1 / (2 * alpha + 1)) < 5 / std::sqrt(kDraws) / (2 * alpha + 1) * 2);  // E (2 x - 1)^2
-    // Distribution functions that are elementary; Kolmogorov's distance is above 1.95 / sqrt(n) once in a thousand times.
+    // Distribution functions that are elementary; Kolmogorov's distance is above 1.95 / sqrt(n) once in a thousand
+    // times.
     for (size_t i = 0; i < drawn.size(); ++i) {
       const double x = drawn[i], at = (static_cast<double>(i) + 0.5) / kDraws;
       if (alpha == 0.5) REQUIRE(std::abs(at - 2 / M_PI * std::asin(std::sqrt(x))) < 1.95 / std::sqrt(kDraws));

@@ -1,5 +1,5 @@
 // CIFAR-10's binary files, as the tests write them.
-#include "io/data/cifar10.h"
+#include "io/data/published_sets.h"
 
 #include "io/data/loader.h"
 #include "tests/support/catch.h"

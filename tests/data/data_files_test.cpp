@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "io/data/cifar10.h"
-#include "io/data/fashion_mnist.h"
 #include "io/data/image_folder.h"
 #include "io/data/pairs.h"
+#include "io/data/published_sets.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 

@@ -1,5 +1,5 @@
 // Fashion-MNIST as Debian packages it, where it is installed, and made-up folders everywhere.
-#include "io/data/fashion_mnist.h"
+#include "io/data/published_sets.h"
 
 #include "io/data/loader.h"
 #include "tests/support/catch.h"

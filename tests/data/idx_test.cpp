@@ -1,5 +1,5 @@
 // The idx reader: valid files, and hostile files, which must be refused with a message and without a large allocation.
-#include "io/data/idx.h"
+#include "io/data/published_sets.h"
 
 #include <algorithm>
 

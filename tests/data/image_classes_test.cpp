@@ -3,7 +3,6 @@
 #include <set>
 
 #include "core/system/warning.h"
-#include "io/data/class_names.h"
 #include "io/data/image_sets.h"
 #include "io/data/loader.h"
 #include "tests/support/catch.h"

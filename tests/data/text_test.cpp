@@ -3,7 +3,6 @@
 
 #include <set>
 
-#include "io/data/made_text.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 

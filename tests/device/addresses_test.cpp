@@ -1,9 +1,9 @@
 // The bits of a result do not depend on the addresses of tensors. Kernels read tensors that begin at a multiple of 16
 // bytes in packs, and other tensors element by element. Both variants must add in the same order, and a compiler must
 // fuse products and sums in both or in neither.
-#include "autograd/fused/add_norm.h"
 #include "autograd/fused/group_norm.h"
 #include "autograd/fused/mlp.h"
+#include "autograd/ops/norm.h"
 #include "autograd/ops/rotary.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"

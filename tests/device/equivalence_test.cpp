@@ -1,18 +1,17 @@
 // The comparisons of equivalence/ on a device, and a training on a device compared with the CPU's.
 #include <algorithm>
 
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
-#include "lab/certificate/certificate.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/text/proof_text.h"
 #include "equivalence/verify/verify.h"
 #include "gpu/recorder.h"
-#include "nn/gpt.h"
+#include "lab/certificate/certificate.h"
 #include "lab/papers/all.h"
+#include "nn/gpt.h"
 #include "streams/stream.h"
 #include "tests/support/catch.h"
 #include "tests/support/device.h"

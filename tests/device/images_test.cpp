@@ -1,12 +1,10 @@
 // Convolution, pooling and norms over positions on a device compared with the CPU: sizes that the rows of
 // tests/op_cases do not reach, and a model with every norm.
 #include "autograd/fused/group_norm.h"
-#include "autograd/ops/conv.h"
-#include "autograd/ops/interpolate.h"
-#include "autograd/ops/pool.h"
+#include "autograd/ops/images.h"
 #include "gpu/steps/captured.h"
-#include "optim/sgd.h"
 #include "lab/papers/images/conv_pool.h"
+#include "optim/sgd.h"
 #include "tests/support/device.h"
 #include "tests/support/ops.h"
 

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "autograd/fused/linear_cross_entropy.h"
-#include "autograd/fusion.h"
+#include "autograd/grad_mode.h"
 #include "equivalence/verify/verify.h"
 #include "io/checkpoint.h"
 #include "nn/generate.h"

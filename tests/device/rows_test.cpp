@@ -3,7 +3,7 @@
 // smaller.
 #include <limits>
 
-#include "autograd/fused/add_norm.h"
+#include "autograd/ops/norm.h"
 #include "core/kernels/index.h"
 #include "core/kernels/loss.h"
 #include "core/kernels/reduce.h"

@@ -1,16 +1,15 @@
 // A model whose forward and backward call the group: its norms compute their statistics over all ranks' rows.
 #pragma once
 
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "distributed/parallel/collectives.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
-#include "distributed/parallel/collectives.h"
 #include "training/steps/step.h"
 
 namespace isonorm::test {

@@ -1,10 +1,9 @@
 // Groups with a single rank and groups of threads.
-#include "distributed/threads.h"
+#include "distributed/world.h"
 
 #include <memory>
 #include <thread>
 
-#include "distributed/world.h"
 #include "tests/distributed/suite.h"
 #include "tests/support/catch.h"
 #include "tests/support/child.h"

@@ -1,5 +1,5 @@
 // Conversion in pieces: the same tensors as a conversion of the whole file, the same verdicts, and little memory.
-#include "equivalence/verify/file_conversion.h"
+#include "equivalence/services/file_conversion.h"
 
 #include "core/memory/allocator.h"
 #include "equivalence/verify/stream_check.h"

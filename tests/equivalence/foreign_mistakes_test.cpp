@@ -2,10 +2,9 @@
 // that finds causes was written without them. It must not name a cause that is not the mistake.
 #include <map>
 
-#include "autograd/ops/arrange.h"
-#include "autograd/ops/conv.h"
-#include "autograd/ops/pool.h"
-#include "autograd/ops/softmax.h"
+#include "autograd/ops/images.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/shape.h"
 #include "equivalence/compare/compare.h"
 #include "nn/group_norm.h"
 #include "nn/linear.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "equivalence/verify/file_conversion.h"
+#include "equivalence/services/file_conversion.h"
 #include "io/half.h"
 #include "tests/equivalence/gpt2.h"
 #include "tests/equivalence/model_files.h"

@@ -1,8 +1,8 @@
 // Parameters that are one tensor in one model and several in the other, or have another shape: fused and separate
 // attention projections, a convolution as a linear layer.
 #include "autograd/fused/attention.h"
-#include "autograd/ops/arrange.h"
-#include "autograd/ops/conv.h"
+#include "autograd/ops/images.h"
+#include "autograd/ops/shape.h"
 #include "equivalence/compare/compare.h"
 #include "equivalence/explain/compare_tensors.h"
 #include "nn/linear.h"

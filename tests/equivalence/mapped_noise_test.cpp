@@ -1,5 +1,5 @@
 // Weights that are moved only by rounding noise, through a parameter map.
-#include "autograd/ops/arrange.h"
+#include "autograd/ops/shape.h"
 #include "equivalence/compare/compare.h"
 #include "optim/adam.h"
 #include "tests/equivalence/room.h"

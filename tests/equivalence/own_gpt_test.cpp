@@ -1,7 +1,7 @@
 // nn::Gpt compared with a user's GPT with attention spelled out and no declarations. The function does not depend on
 // key biases, and Adam moves them by the noise in their gradients.
 #include "autograd/ops/index.h"
-#include "autograd/ops/softmax.h"
+#include "autograd/ops/loss.h"
 #include "equivalence/compare/compare.h"
 #include "optim/adam.h"
 #include "tests/equivalence/small_net.h"

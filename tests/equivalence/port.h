@@ -5,10 +5,10 @@
 #include <set>
 #include <string_view>
 
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/index.h"
+#include "autograd/ops/loss.h"
 #include "autograd/ops/rotary.h"
-#include "autograd/ops/softmax.h"
+#include "autograd/ops/shape.h"
 #include "core/view.h"
 #include "equivalence/compare/compare.h"
 #include "nn/linear.h"

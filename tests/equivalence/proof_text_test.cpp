@@ -163,7 +163,7 @@ TEST_CASE("training: curves, evaluations and the steps of its log") {
   CHECK(d.tables[0].rows[1][2].text == "87.10 %");
   CHECK(*d.tables[0].rows[1][3].value == 871);
   CHECK(d.tables[0].columns.size() == 5);  // no perplexity
-  CHECK(contains(d.remarks[0], "Gone on with after step 10: what was before is not shown"));
+  CHECK(contains(d.remarks[0], "Resumed after step 10: earlier steps are not shown"));
   CHECK(d.environment.command == training.manifest.command);
   CHECK(unstyled(to_html(d)) == std::set<std::string>());
 
@@ -172,10 +172,10 @@ TEST_CASE("training: curves, evaluations and the steps of its log") {
   training.earlier.evaluations = {{10, 2.5, 250, 1000}};
   d = document_of(training);
   CHECK(curve(d.figures[0], 0, "training loss")[9] == synthetic_loss(9));
-  CHECK(contains(d.remarks[0], "what was before is that of the log"));
+  CHECK(contains(d.remarks[0], "earlier steps are from the log"));
   CHECK(d.tables[0].rows.size() == 3);
   training.earlier.steps.pop_back();
-  CHECK(contains(document_of(training).remarks[0], "of what was before the log has 9 steps"));
+  CHECK(contains(document_of(training).remarks[0], "the log has 9 steps of the earlier ones"));
   training.options.model = kGpt;
   CHECK(*document_of(training).tables[0].rows[2][5].value == std::exp(0.5));
   training.evaluations.clear(), training.earlier = {};

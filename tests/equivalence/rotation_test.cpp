@@ -1,5 +1,5 @@
 // Models in a rotated basis of their stream: conversion compared with sums written out, and the results of verify.
-#include "equivalence/verify/file_conversion.h"
+#include "equivalence/services/file_conversion.h"
 #include "equivalence/verify/up_to_rotation.h"
 #include "streams/rotation.h"
 #include "tests/equivalence/gpt2.h"

@@ -2,7 +2,7 @@
 #include "equivalence/reference/stream_sum.h"
 
 #include "autograd/methods.h"
-#include "autograd/ops/arrange.h"
+#include "autograd/ops/shape.h"
 #include "equivalence/reference/reference.h"
 #include "tests/equivalence/gpt2_program.h"
 #include "tests/equivalence/model_files.h"

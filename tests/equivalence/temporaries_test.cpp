@@ -2,7 +2,7 @@
 #include <type_traits>
 
 #include "autograd/early_leaves.h"
-#include "equivalence/convert/canonical.h"
+#include "equivalence/verify/canonical.h"
 #include "equivalence/reference/readings.h"
 #include "nn/module_scope.h"
 #include "tests/support/catch.h"

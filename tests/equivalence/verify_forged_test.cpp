@@ -1,6 +1,6 @@
 // Files made to pass as each other: differences hidden in a tolerance, in a description, or in the rounding of a bias
 // on which the function does not depend.
-#include "equivalence/verify/flipped_value.h"
+#include "equivalence/verify/compare_rows.h"
 #include "streams/map.h"
 #include "streams/placement.h"
 #include "tests/equivalence/model_files.h"

@@ -1,5 +1,5 @@
 // An accepted tensor must fit the file: deflate compresses at most 1032 bytes into one.
-#include "io/data/idx.h"
+#include "io/data/published_sets.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace isonorm;

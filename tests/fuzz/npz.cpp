@@ -1,5 +1,5 @@
 // Accepted tensors must not have more bytes than deflate can compress into the file.
-#include "io/npz.h"
+#include "io/npy.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace isonorm;

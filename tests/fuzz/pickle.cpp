@@ -1,5 +1,5 @@
 // An accepted tensor must have a stride for each size, and no negative size or stride.
-#include "io/pickle.h"
+#include "io/torch_file.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,5 @@
 // The entries of an accepted file, written to a header and read again, must be the same.
 #include "io/safetensors.h"
-#include "io/safetensors_header.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace isonorm;

@@ -1,5 +1,5 @@
 // Numbers of dtypes that Tensor lacks: every code of a byte, and the extreme integers.
-#include "io/foreign_numbers.h"
+#include "io/load_state.h"
 
 #include <cmath>
 

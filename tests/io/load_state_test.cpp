@@ -2,7 +2,7 @@
 #include "io/load_state.h"
 
 #include "autograd/ops/create.h"
-#include "io/npz.h"
+#include "io/npy.h"
 #include "io/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"

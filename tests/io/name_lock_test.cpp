@@ -1,5 +1,5 @@
 // A lock on a file name: the second process learns who holds it.
-#include "io/name_lock.h"
+#include "io/unfinished.h"
 
 #include <signal.h>
 #include <sys/wait.h>

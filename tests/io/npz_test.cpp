@@ -1,5 +1,5 @@
 // .npz: archives as NumPy writes them, and hostile ones.
-#include "io/npz.h"
+#include "io/npy.h"
 
 #include "autograd/ops/create.h"
 #include "core/memory/allocator.h"

@@ -1,5 +1,5 @@
 // The rows. An option gets a row of its own at the end of the list of its model.
-#include "autograd/ops/copy.h"
+#include "core/tensor.h"
 #include "streams/transformer.h"
 #include "tests/model_cases/model_case.h"
 #include "tests/support/test_device.h"
@@ -36,11 +36,9 @@ ModelOptions translator(const nn::TransformerOptions& t = {}, Own own = {}) {
 // Adds the refusals that follow from the model's kind and arrangement.
 Refused with_common(Refused refused, const ModelOptions& m) {
   const nn::Arrangement& a = m.transformer().connection;
-  if (&m.row() == &training::kTranslator) {
-    refused.insert({Promise::onnx, "no graph is known of a model of kind translator"});
-    refused.insert({Promise::tensor_parallel, "attends to the rows of another stack"});
-  }
-  if (!(a == nn::kPreLn)) refused.insert({Promise::onnx, "no graph is known of connections"});
+  const bool translates = &m.row() == &training::kTranslator;
+  if (translates || !(a == nn::kPreLn)) refused.insert({Promise::onnx, "no graph is known of"});
+  if (translates) refused.insert({Promise::tensor_parallel, "is cross-attention, which is not supported"});
   if (a.inner_norms) refused[Promise::tensor_parallel] = "inner norms";
   if (m.flag("tied") && m.transformer().affine) refused.insert({Promise::audit, "needs raw storage"});
   if (a.bare_entry) refused[Promise::audit] = "the first branch reads the embeddings themselves";

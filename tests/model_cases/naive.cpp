@@ -3,14 +3,13 @@
 #include <cmath>
 #include <functional>
 
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "autograd/ops/softmax.h"
+#include "autograd/ops/loss.h"
 #include "tests/model_cases/model_case.h"
 
 namespace isonorm::test {

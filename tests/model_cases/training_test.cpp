@@ -1,7 +1,7 @@
 // Trainings of models: proofs, audits, ranks, and the loss at the first step.
 #include "autograd/methods.h"
 #include "distributed/parallel/tensor_parallel.h"
-#include "distributed/threads.h"
+#include "distributed/world.h"
 #include "tests/model_cases/verbs.h"
 #include "training/steps/step.h"
 
@@ -87,8 +87,9 @@ TEST_CASE("models: ranks that share heads and hidden units have the logits and g
       of_rank.transformer() = parallel::part_of(t, g);
       const std::unique_ptr<nn::Module> part = of_rank.make(stream);
       part->to(DType::f64);
-      // Ranks share the rows between the layers, too, if they divide them and no dropout is drawn there.
-      const bool rows = c.model.row().input == training::Input::text && t.branch.dropout == 0;
+      // Ranks share the rows between the layers, too, if they divide them and no mask is drawn there.
+      const bool rows =
+          c.model.row().input == training::Input::text && t.branch.dropout == 0 && t.branch.stochastic_depth == 0;
       parallel::TensorParallel split(*part, t, g, {.rows = rows});
       split.load(weights);
       manual_seed(4);

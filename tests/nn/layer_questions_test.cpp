@@ -4,7 +4,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/methods.h"
-#include "autograd/ops/arrange.h"
+#include "autograd/ops/shape.h"
 #include "nn/activation.h"
 #include "nn/container.h"
 #include "nn/conv.h"

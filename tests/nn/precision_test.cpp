@@ -1,8 +1,8 @@
 // Mixed precision: products, norms and losses with f32 masters compared with sums in f64, whole models compared with
 // copies in f64, and values that stay f32.
-#include "autograd/fused/add_norm.h"
 #include "autograd/fused/linear_cross_entropy.h"
 #include "autograd/fused/mlp.h"
+#include "autograd/ops/norm.h"
 #include "autograd/rounded_masters.h"
 #include "core/system/profile.h"
 #include "nn/residual/all.h"

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "autograd/fused/attention.h"
-#include "core/kernels/arguments.h"
+#include "core/kernels/kernel.h"
 #include "core/kernels/matmul.h"
 #include "core/kernels/optimizer.h"
 #include "nn/linear.h"

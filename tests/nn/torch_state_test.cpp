@@ -2,8 +2,8 @@
 #include "nn/torch_state.h"
 
 #include "autograd/methods.h"
+#include "autograd/ops/index.h"
 #include "autograd/ops/reduce.h"
-#include "autograd/ops/statistics.h"
 #include "io/safetensors.h"
 #include "nn/attention.h"
 #include "nn/conv.h"

@@ -1,5 +1,5 @@
 // A u8 mask, the result of a comparison, in a recurrent layer.
-#include "autograd/ops/arrange.h"
+#include "autograd/ops/shape.h"
 #include "nn/recurrent/recurrent.h"
 #include "tests/support/catch.h"
 #include "tests/support/ops.h"

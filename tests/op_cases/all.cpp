@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "autograd/fusion.h"
+#include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "tests/op_cases/groups.h"
 

@@ -1,7 +1,7 @@
 // Rows of 1-d convolution and of transposed convolution; conv2d is in tests/op_cases/image.cpp.
 #include <cmath>
 
-#include "autograd/ops/conv.h"
+#include "autograd/ops/images.h"
 #include "tests/op_cases/groups.h"
 
 namespace isonorm::test {

@@ -1,5 +1,5 @@
 // Rows of copies. The copy to another device goes from the tests' device to the CPU and back.
-#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 
 #include "tests/op_cases/groups.h"
 

@@ -1,5 +1,5 @@
 // The row of einsum. The reference loops over all values of all letters.
-#include "autograd/ops/einsum.h"
+#include "autograd/ops/matmul.h"
 
 #include <map>
 

@@ -3,8 +3,7 @@
 #include <limits>
 #include <numeric>
 
-#include "autograd/ops/conv.h"
-#include "autograd/ops/pool.h"
+#include "autograd/ops/images.h"
 #include "tests/op_cases/groups.h"
 
 namespace isonorm::test {

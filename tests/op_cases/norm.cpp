@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/fused/add_norm.h"
 #include "autograd/ops/pointwise.h"
 #include "tests/op_cases/groups.h"
 #include "tests/support/norm_reference.h"

@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/ops/interpolate.h"
-#include "autograd/ops/pool.h"
+#include "autograd/ops/images.h"
 #include "tests/op_cases/groups.h"
 
 namespace isonorm::test {

@@ -1,5 +1,5 @@
 // Rows of softmax and log_softmax.
-#include "autograd/ops/softmax.h"
+#include "autograd/ops/loss.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "autograd/ops/statistics.h"
+#include "autograd/ops/index.h"
 #include "tests/op_cases/groups.h"
 
 namespace isonorm::test {

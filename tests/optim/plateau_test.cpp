@@ -1,5 +1,5 @@
 // ReduceOnPlateau against the rates that PyTorch 2.x prints, and its state.
-#include "optim/plateau.h"
+#include "optim/schedule.h"
 
 #include <cmath>
 #include <vector>

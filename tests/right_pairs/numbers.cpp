@@ -33,8 +33,8 @@ Make offset_bias(bool composed, double constant) {
   return with_value(made, "b", constant);
 }
 
-// Rows 50 + 1e-3 z. In f32, where ulps of 50 are 0.4 % of that spread, an ulp of a weight moves an entry by nothing or by
-// 0.4 %, and controls measure nothing: 50 + 0.1 z.
+// Rows 50 + 1e-3 z. In f32, where ulps of 50 are 0.4 % of that spread, an ulp of a weight moves an entry by nothing or
+// by 0.4 %, and controls measure nothing: 50 + 0.1 z.
 Make far_rows(bool composed) {
   return [=](const Draw& draw) { return offset_rows(composed, draw.dtype == DType::f64 ? 1e-3 : 0.1, 50)(draw); };
 }

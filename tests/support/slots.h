@@ -5,12 +5,9 @@
 
 #include "core/kernels/attention.h"
 #include "core/kernels/checks.h"
-#include "core/kernels/conv.h"
-#include "core/kernels/conv_direct.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/create.h"
-#include "core/kernels/dropout.h"
-#include "core/kernels/group_norm.h"
+#include "core/kernels/images.h"
 #include "core/kernels/index.h"
 #include "core/kernels/loss.h"
 #include "core/kernels/matmul.h"
@@ -18,14 +15,9 @@
 #include "core/kernels/norm.h"
 #include "core/kernels/optimizer.h"
 #include "core/kernels/pointwise.h"
-#include "core/kernels/pool.h"
 #include "core/kernels/random.h"
 #include "core/kernels/recurrent.h"
 #include "core/kernels/reduce.h"
-#include "core/kernels/resample.h"
-#include "core/kernels/rotary.h"
-#include "core/kernels/shape.h"
-#include "core/kernels/softmax.h"
 
 namespace isonorm::test {
 

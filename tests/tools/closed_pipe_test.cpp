@@ -12,8 +12,9 @@ using namespace isonorm;
 
 namespace {
 
-// Runs the program with a pipe as standard output, whose reader takes `bytes` and closes it; 0: before the program starts. Returns the
-// exit code, or 128 + the signal. stderr goes to @err. ignored: as under nohup(1), SIGPIPE is ignored.
+// Runs the program with a pipe as standard output, whose reader takes `bytes` and closes it; 0: before the program
+// starts. Returns the exit code, or 128 + the signal. stderr goes to @err. ignored: as under nohup(1), SIGPIPE is
+// ignored.
 int code_of(const Folder& f, const std::string& line, size_t bytes, bool ignored = false) {
   int ends[2];
   REQUIRE(pipe2(ends, O_CLOEXEC) == 0);

@@ -1,4 +1,5 @@
-// train --connection: all are trained; Post-LN is saved, resumed and begun with; what is shown of pre_ln alone refuses it.
+// train --connection: all are trained; Post-LN is saved, resumed and begun with; what is shown of pre_ln alone refuses
+// it.
 #include "io/checkpoint.h"
 #include "nn/residual/all.h"
 #include "tests/tools/small_run.h"

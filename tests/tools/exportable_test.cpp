@@ -10,7 +10,8 @@ using namespace isonorm;
 
 namespace {
 
-// A row: `options` of train; the class of the folder, the architecture of the GGUF file, and if there is an ONNX file: "no" if not.
+// A row: `options` of train; the class of the folder, the architecture of the GGUF file, and if there is an ONNX file:
+// "no" if not.
 struct Row {
   std::string options, folder, gguf, onnx;
 };

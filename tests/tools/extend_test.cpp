@@ -32,7 +32,7 @@ TEST_CASE("train --extend: more steps, at the rates that a training of that leng
   f.succeeds(kTrain64 + "--steps 30 -q --checkpoint @c");
   std::filesystem::copy_file(f / "c", f / "c30");
   f.refuses(kTrain64 + "--steps 600 --checkpoint @c", 3,
-            "c: was trained with --steps 30, asked for is 600; --extend goes on with that\n");
+            "c: was trained with --steps 30, asked for is 600; --extend continues with that\n");
   CHECK(read(f / "c") == read(f / "c30"));
 
   const std::string longer = kTrain64 + "--steps 600 --weight-decay 0 --checkpoint ";

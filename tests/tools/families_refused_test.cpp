@@ -39,7 +39,8 @@ TEST_CASE("config.json: every second name of a key counts as the key and must no
                       {"max_position_embeddings", "n_positions"},
                       {"num_attention_heads", "n_head"},
                       {"num_hidden_layers", "n_layer"}};
-  // CONFIG_MAPPING[type].attribute_map as transformers 5.24 prints it, and "n_embed" from its falcon and bloom configurations.
+  // CONFIG_MAPPING[type].attribute_map as transformers 5.24 prints it, and "n_embed" from its falcon and bloom
+  // configurations.
   const std::pair<const char*, Names> printed[] = {
       {"gpt2", gpt2},
       {"gpt_bigcode", gpt2},
@@ -113,8 +114,7 @@ TEST_CASE("families: what config.json says is refused where there is no exact fo
       {"gpt2", "tie_word_embeddings", false, "there is no 'lm_head.weight'"},
       {"gptj", "tie_word_embeddings", true, "but their numbers differ"},
       {"opt", "do_layer_norm_before", false, "Post-LN"},
-      {"opt", "layer_norm_elementwise_affine", false,
-       "'model.decoder.final_layer_norm.bias' by config.json, and would"},
+      {"opt", "layer_norm_elementwise_affine", false, "no place for 'model.decoder.final_layer_norm.bias' and would"},
       {"falcon", "parallel_attn", false, "has a gain, and the folder has none"},
       {"stablelm", "use_parallel_residual", true, "is unexpected: what it is to the stream"}};
   for (const Case& c : cases) {

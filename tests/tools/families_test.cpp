@@ -251,7 +251,7 @@ TEST_CASE("families: shards are written with an index and read by it; an index t
   };
   const std::string name = good["weight_map"].begin().key(), there = good["weight_map"][name];
   refused(name, there == first ? second : first, "the index");
-  refused("none", first, "tensors are in this file");
+  refused("none", first, "tensors in this file");
   refused(name, "../x.safetensors", "expected a file of this folder that ends with .safetensors");
   refused(name, "/etc/passwd", "expected a file of this folder that ends with .safetensors");
   refused(name, 3, "expected the name of a file");

@@ -40,7 +40,7 @@ TEST_CASE("families: what timm's config.json says is refused where the row does 
   const auto args = [&](const std::string& key, const nlohmann::json& value, const std::string& says) {
     refused("timm_vit", says, [&](auto& config, auto&) { config["model_args"][key] = value; });
   };
-  args("norm_layer", "rmsnorm", "\"norm_layer\" is \"rmsnorm\": norm and block are those of the architecture");
+  args("norm_layer", "rmsnorm", "\"norm_layer\" is \"rmsnorm\": it replaces the norm or block");
   args("block_fn", "res_post", "\"block_fn\" is \"res_post\"");
   for (const char* pool : {"max", "avgmax", "map", "prr", "anything"})
     args("global_pool", pool, "\"global_pool\" is '\"" + std::string(pool) + "\"', expected \"\", \"avg\", \"token\"");

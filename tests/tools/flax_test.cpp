@@ -1,4 +1,5 @@
-// Folders of Flax's weights: what is read is what PyTorch has, and computes what Flax does (tests/fixtures/flax_folders.py).
+// Folders of Flax's weights: what is read is what PyTorch has, and computes what Flax does
+// (tests/fixtures/flax_folders.py).
 #include "exchange/hub/flax.h"
 
 #include <filesystem>
@@ -122,8 +123,9 @@ TEST_CASE("flax: names and axes") {
   }
   CHECK_THROWS_WITH(hub::from_flax(shard({{.name = "batch_stats.a.mean", .shape = {2}}})), Contains("batch norm"));
   CHECK_THROWS_WITH(hub::from_flax(shard({{.name = "a.kernel", .shape = {1, 1, 1, 1, 1}}})),
-                    Contains("'a.kernel' of 5 dimensions"));
-  CHECK_THROWS_WITH(hub::from_flax(shard({{.name = "a.kernel", .shape = {}}})), Contains("'a.kernel' of 0 dimensions"));
+                    Contains("'a.kernel' has 5 dimensions"));
+  CHECK_THROWS_WITH(hub::from_flax(shard({{.name = "a.kernel", .shape = {}}})),
+                    Contains("'a.kernel' has 0 dimensions"));
   CHECK_THROWS_WITH(hub::from_flax(shard({{.name = "a.kernel", .shape = {1}}, {.name = "a.scale", .shape = {1}}})),
                     Contains("'a.kernel' and 'a.scale' of Flax are both 'a.weight'"));
 }

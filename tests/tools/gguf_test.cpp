@@ -1,5 +1,5 @@
-// isonorm export IN OUT.gguf: the file by ggml's docs/gguf.md, its keys and tensors by what the model is. What llama.cpp computes of such
-// files: tests/fixtures/run_gguf.py.
+// isonorm export IN OUT.gguf: the file by ggml's docs/gguf.md, its keys and tensors by what the model is. What
+// llama.cpp computes of such files: tests/fixtures/run_gguf.py.
 #include "autograd/ops/index.h"
 #include "autograd/ops/shape.h"
 #include "core/memory/bytes.h"
@@ -294,7 +294,8 @@ TEST_CASE("gguf: the tokenizer of a folder, by the names that llama.cpp has for 
   f.refuses("export @model @out.gguf --like @own", 3,
             "own: the tokenizer splits a text by 'x', for which no name in llama.cpp is known");
   f.succeeds(train + "@odd --tokenizer @own");
-  CHECK(contains(f.succeeds("export @odd @odd.gguf").err, "isonorm export: without the tokenizer: the tokenizer cuts"));
+  CHECK(
+      contains(f.succeeds("export @odd @odd.gguf").err, "isonorm export: without the tokenizer: the tokenizer splits"));
   CHECK(gguf_of(f / "odd.gguf").keys.at("tokenizer.ggml.model") == "no_vocab");
   other = source, other["model"]["ignore_merges"] = true;
   write_text(f / "own/tokenizer.json", other.dump());

@@ -86,7 +86,8 @@ TEST_CASE("train --patience: ends with 0 after so many test passes without a les
   CHECK(integer_at(load_checkpoint(f / "c").values, "step") == end);
   CHECK(contains(r.out, std::to_string(end) + " of 2000 steps, since 3 test passes had no loss below "));
   CHECK(contains(r.out, "that after step " + std::to_string(at)));
-  // Once more it has ended already; the command that it prints stops there, too; gone on with it ends with the same file.
+  // Once more it has ended already; the command that it prints stops there, too; gone on with it ends with the same
+  // file.
   const std::string before = read(f / "c");
   CHECK(f.succeeds(train + "--patience 3 -q --checkpoint @c").out == r.out);
   CHECK(read(f / "c") == before);
@@ -171,7 +172,7 @@ TEST_CASE("train --log FILE.csv: a row a step and a test pass; one training, cut
       CHECK(std::stod(table[row++][5]) == line["evaluation"]["loss"]);
     }
   }
-  f.refuses(train + "--log @l.csv", 3, "has rows of a training; a CSV log is of one: choose another file");
+  f.refuses(train + "--log @l.csv", 3, "has rows of a training; a CSV log is for one training: choose another file");
   f.refuses(train + "--log @text.txt.csv --data @none", 4, "none");
   write_text(f / "foreign.csv", "a,b\n1,2\n");
   f.refuses(train + "--log @foreign.csv", 3, "this is no log");
@@ -185,7 +186,7 @@ TEST_CASE("train --log FILE.csv: a row a step and a test pass; one training, cut
   REQUIRE(again.size() == table.size());
   for (size_t i = 0; i < again.size(); ++i)
     for (const size_t column : {0, 1, 2, 3, 5, 6, 7, 8}) CHECK(again[i][column] == table[i][column]);
-  CHECK(contains(read(f / "page"), "what was before is that of the log"));
+  CHECK(contains(read(f / "page"), "earlier steps are from the log"));
 }
 
 TEST_CASE("train --config: options from a file, the command line's first; the file beside a checkpoint repeats it") {
@@ -216,7 +217,7 @@ TEST_CASE("train --config: options from a file, the command line's first; the fi
   };
   refused("lrr = 0.5\n", "x.toml: there is no option lrr (is --lr meant?)");
   refused("wiidth = 8\n", "x.toml: there is no option wiidth (is --width meant?)");
-  refused("config = \"x\"\n", "--config is for the command line alone");
+  refused("config = \"x\"\n", "--config cannot be set in a config file, only on the command line");
   refused("lr = \"fast\"\n", "--lr: \"fast\" is not a number above 0");
   refused("affine = \"maybe\"\n", "affine");
   refused("patience = 1.5\nevaluate-every = 3\n", "patience");

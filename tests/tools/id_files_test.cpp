@@ -1,5 +1,5 @@
-// Files that hold token ids in another form than train reads, or that look like something else: each is read as ids, or refused with the
-// command that makes ids of it.
+// Files that hold token ids in another form than train reads, or that look like something else: each is read as ids, or
+// refused with the command that makes ids of it.
 #include <cstdlib>
 
 #include "io/checkpoint.h"
@@ -183,7 +183,7 @@ TEST_CASE("the command in a refusal writes no file that exists, and verbs withou
 TEST_CASE("a model of bytes that does not say which says that it takes those of the data") {
   const Folder f;
   f.succeeds("train +small --steps 1 -q --checkpoint @c --ema 0.5 --ema-file @model");
-  const std::string said = "the model does not say which bytes it knows: taking those of the data, in ascending order";
+  const std::string said = "the model has no alphabet: its tokens are the bytes of the data, in ascending order";
   CHECK_THAT(f.succeeds("evaluate @model --test-data @text.txt").err, !Contains(said));
   // The same weights without the entry.
   std::string bytes = read(f / "model");

@@ -1,4 +1,5 @@
-// A model of pictures says what its classes are and how pixels become its inputs: evaluate, resume and --init go by that.
+// A model of pictures says what its classes are and how pixels become its inputs: evaluate, resume and --init go by
+// that.
 #include "io/checkpoint.h"
 #include "io/safetensors.h"
 #include "tests/support/png.h"
@@ -78,13 +79,14 @@ TEST_CASE("evaluate: pixels are scaled as the training scaled them") {
   const std::string info = f.succeeds("info @c").out;
   CHECK(contains(info, "\npictures    the square in the middle resized to 8 x 8\n"));
   CHECK(contains(info, "\npixels      mean 0."));
-  // Darkened to a quarter, all pictures are black for this model. By their own mean and deviation they would be as before.
+  // Darkened to a quarter, all pictures are black for this model. By their own mean and deviation they would be as
+  // before.
   for (const auto& [name, grey] : {std::pair{"black", 20}, {"grey", 120}, {"white", 230}})
     write_class(f, text("dark/", name), 12, grey, 0.25);
   CHECK(accuracy(f, "c", "dark") < 0.7);
   forget(f, "old", {"preprocessor"});
   const ChildResult old = f.succeeds("evaluate @old --data @dark");
-  CHECK(contains(old.err, text(f / "old", ": the model has no pixel scale: taking that of the data, mean 0.")));
+  CHECK(contains(old.err, text(f / "old", ": the model has no pixel scale: using the data's, mean 0.")));
   CHECK(contains(old.out, "100.00 %"));
   // A training that goes on, and one that begins with the weights, keep the scale.
   f.succeeds(kTrain + "--batch 8 --steps 62 --extend -q --checkpoint @c");
@@ -110,10 +112,9 @@ TEST_CASE("train --init: rows of the head go to the classes of their names, and 
   CHECK(rows("same") == old);
   // Others: rows by name, and the mean of all rows for a new one.
   write_class(f, "new/yellow", 5, 200), write_class(f, "new/white", 5, 228);
-  CHECK(contains(
-      f.succeeds(init + "--data @new --checkpoint @new_model").err,
-      "the head has the classes black, grey, white; those of the data are white, yellow: a class keeps its row "
-      "by name, a new one begins with the mean of all rows\n"));
+  CHECK(contains(f.succeeds(init + "--data @new --checkpoint @new_model").err,
+                 "the head has the classes black, grey, white; the data have white, yellow: a class keeps its row "
+                 "by name, a new one starts with the mean of all rows\n"));
   const std::vector<double> now = rows("new_model");
   REQUIRE(now.size() == 2 * 16);
   for (size_t i = 0; i < 16; ++i) {
@@ -131,14 +132,13 @@ TEST_CASE("evaluate: images that the model was trained on are no test") {
   const Folder f;
   write_model(f);
   f.refuses("evaluate @c --data @set --test-share 0.2", 3,
-            "set: --test-share 0.2 is more than 0.1, which the training held out: the model was trained on the rest");
+            "set: --test-share 0.2 is more than 0.1, the share that the training held out");
   CHECK(contains(f.succeeds("evaluate @c --data @set --test-share 0.05").out, " of 3 images)"));
   write_class(f, "set/white", 13, 230);  // one picture more
   CHECK(
       contains(f.succeeds("evaluate @c --data @set").out,
                "set: all 37 images for tests; the training's data have another checksum, but may have some of these"));
-  f.refuses("evaluate @c", 2,
-            "--data is needed: the model has the classes black, grey, white, not those of Fashion-MNIST");
+  f.refuses("evaluate @c", 2, "--data is needed: the model has the classes black, grey, white, not Fashion-MNIST's");
   // A picture in another class is another data set, even if all pictures stand in the same order.
   const std::string before = training::data_sha256(training::Input::images, f / "set");
   fs::rename(f / "set/grey/9.png", f / "set/white/!.png");
@@ -159,9 +159,9 @@ TEST_CASE("train --test-data: a folder of pictures for tests, and the whole of -
   // Images for tests that are there have no share.
   fs::create_directories(f / "own/train"), fs::copy(f / "set", f / "own/train", fs::copy_options::recursive);
   fs::create_directories(f / "own/test"), fs::copy(f / "tests", f / "own/test", fs::copy_options::recursive);
-  f.refuses(train + "--test-share 0.3 --data @own", 2, "own has images for tests of its own");
+  f.refuses(train + "--test-share 0.3 --data @own", 2, "own has its own test images");
   f.succeeds(kTrain + "--batch 4 --steps 1 -q --data @own --checkpoint @c");
-  f.refuses("evaluate @c --data @own --test-share 0.1", 2, "own has images for tests of its own");
+  f.refuses("evaluate @c --data @own --test-share 0.1", 2, "own has its own test images");
   CHECK(f.succeeds("evaluate @c --data @own").out.ends_with(" of 4 images)\n"));
   // Without --test-data the share of each class, rounded up.
   CHECK(contains(f.succeeds(train + "--test-share 0.4").out, " of 6 images)"));

@@ -1,4 +1,5 @@
-// Class names and pixel scale of a published Vision Transformer: from its folder into a file of ours, into a folder and into an ONNX file.
+// Class names and pixel scale of a published Vision Transformer: from its folder into a file of ours, into a folder and
+// into an ONNX file.
 #include "tests/support/png.h"
 #include "tests/tools/small_run.h"
 #include "training/model_file.h"

@@ -1,6 +1,6 @@
 // isonorm info describes files and this machine.
 #include "core/kernels/isa_choice.h"
-#include "core/system/foreign_name.h"
+#include "core/system/name_pattern.h"
 #include "io/safetensors.h"
 #include "tests/tools/small_run.h"
 

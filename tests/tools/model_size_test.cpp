@@ -1,4 +1,5 @@
-// Sizes of models in files: 0 means a size that follows from others. Forged sizes are refused before memory is allocated.
+// Sizes of models in files: 0 means a size that follows from others. Forged sizes are refused before memory is
+// allocated.
 #include "io/checkpoint.h"
 #include "nn/encoder_decoder.h"
 #include "nn/gpt.h"

@@ -1,4 +1,5 @@
-// Files of older versions, which lack entries that newer ones have: trainings go on as they were, and models are exported.
+// Files of older versions, which lack entries that newer ones have: trainings go on as they were, and models are
+// exported.
 #include "autograd/ops/create.h"
 #include "io/checkpoint.h"
 #include "io/safetensors.h"

@@ -10,14 +10,13 @@
 #include <string_view>
 #include <vector>
 
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
+#include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "autograd/ops/softmax.h"
 #include "core/error.h"
 #include "core/memory/bytes.h"
 #include "tests/support/temp_folder.h"
@@ -256,8 +255,8 @@ inline std::vector<Tensor> run(const Node& n, const std::vector<Tensor>& in, int
   return {};
 }
 
-// What the model gives for its one input. Throws where that is not of the declared sizes, and where a node reads what no node
-// before it gave.
+// What the model gives for its one input. Throws where that is not of the declared sizes, and where a node reads what
+// no node before it gave.
 inline Tensor run(const Model& model, const Tensor& input) {
   std::map<std::string, Tensor> values = model.constants;
   check(model.inputs.size() == 1 && model.outputs.size() == 1, model.inputs.size(), " inputs");

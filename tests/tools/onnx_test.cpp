@@ -1,10 +1,10 @@
-// isonorm export IN OUT.onnx: what a program that runs ONNX files (onnx_runtime.h) computes of the file is what the model
-// computes. The same files in onnxruntime against transformers: tests/fixtures/run_onnx.py.
+// isonorm export IN OUT.onnx: what a program that runs ONNX files (onnx_runtime.h) computes of the file is what the
+// model computes. The same files in onnxruntime against transformers: tests/fixtures/run_onnx.py.
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/random.h"
-#include "nn/residual/all.h"
 #include "exchange/onnx/graph.h"
+#include "nn/residual/all.h"
 #include "tests/support/catch.h"
 #include "tests/tools/onnx_runtime.h"
 #include "tests/tools/small_run.h"
@@ -21,7 +21,8 @@ double off(const Tensor& ours, const Tensor& theirs) {
   return amax(abs(a - b)).item() / amax(abs(b)).item();
 }
 
-// The model that the file holds, in the file's dtype and as ONNX in f32 and f64: in both opsets, for two shapes of the input.
+// The model that the file holds, in the file's dtype and as ONNX in f32 and f64: in both opsets, for two shapes of the
+// input.
 void check_exports(const Folder& f, const std::string& name) {
   const NoGrad no_grad;
   const training::OpenModelFile file = training::open_model_file(f / name);

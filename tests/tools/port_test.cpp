@@ -1,4 +1,5 @@
-// Published models as ours and back: what the program computes of them is what transformers does (tests/fixtures/ports.py).
+// Published models as ours and back: what the program computes of them is what transformers does
+// (tests/fixtures/ports.py).
 #include <filesystem>
 
 #include "exchange/hub/folder.h"
@@ -152,7 +153,7 @@ TEST_CASE("port: what has no counterpart is refused in a line that names it") {
       {"gpt2", "tie_word_embeddings", false, "there is no tensor 'lm_head.weight'"},
       {"gpt2", "quantization_config", {{"bits", 4}}, "quantization_config"},
       {"gpt2", "auto_map", {{"AutoModelForCausalLM", "code.Model"}}, "code of its own"},
-      {"gpt2", "num_hidden_layers", 1, "\"num_hidden_layers\" is '1' and \"n_layer\" is '2', which are two names of"},
+      {"gpt2", "num_hidden_layers", 1, "\"num_hidden_layers\" is '1' and \"n_layer\" is '2', two names of"},
       {"gpt2", "hidden_size", 15, "\"hidden_size\" is '15' and \"n_embd\" is"},
       {"llama", "rope_theta", 5000, "\"rope_parameters.rope_theta\" is '500.0' and \"rope_theta\" is '5000'"},
       {"olmo", "rope_parameters", {{"rope_theta", 1e4}, {"type", "linear"}}, "\"rope_parameters.type\" is"},

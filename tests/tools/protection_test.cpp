@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "io/name_lock.h"
+#include "io/unfinished.h"
 #include "tests/tools/small_run.h"
 
 using namespace isonorm;
@@ -17,9 +17,9 @@ namespace {
 
 constexpr const char* kContent = "what somebody worked for\n";
 
-// A verb with its files. inputs: OPTION:file if the option names the file or its folder; a positional option has its own name.
-// OUT in `line` is the positional output, with the suffix that its name needs. words: options whose values are not files, or
-// are folders to which files are added.
+// A verb with its files. inputs: OPTION:file if the option names the file or its folder; a positional option has its
+// own name. OUT in `line` is the positional output, with the suffix that its name needs. words: options whose values
+// are not files, or are folders to which files are added.
 struct Row {
   const char *line, *inputs, *outputs, *words;
 };

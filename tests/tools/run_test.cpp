@@ -247,7 +247,7 @@ TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the 
   // Gone on with, a log is added to.
   f.succeeds(train);
   CHECK(read(f / "t.jsonl").starts_with(log));
-  CHECK(contains(read(f / "t.html"), "after step 25: what was before is that of the log"));
+  CHECK(contains(read(f / "t.html"), "after step 25: earlier steps are from the log"));
   CHECK(f.json("t.json")["first_step"] == 26);
 }
 

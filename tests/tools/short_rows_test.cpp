@@ -1,12 +1,13 @@
-// --context below the context of the model that a training begins with: the rows of the training are shorter, the model stays whole.
+// --context below the context of the model that a training begins with: the rows of the training are shorter, the model
+// stays whole.
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/view.h"
-#include "io/data/text.h"
 #include "io/checkpoint.h"
+#include "io/data/text.h"
 #include "nn/gpt.h"
 #include "tests/support/same_bytes.h"
 #include "tests/tools/small_run.h"
@@ -21,7 +22,8 @@ namespace {
 const std::string kDescent =
     " --optimizer sgd --lr 0.1 --schedule constant --warmup 0 --clip 0 --weight-decay 0 --dtype f64 --threads 1 -q ";
 
-// The losses of such a training of the model in `file` on rows of `length` tokens, with all rows of its table of positions.
+// The losses of such a training of the model in `file` on rows of `length` tokens, with all rows of its table of
+// positions.
 std::vector<double> naive_losses(const std::string& file, const data::Text& text, int64_t length, int steps) {
   const auto model = training::load_model(file);
   model->to(DType::f64);

@@ -28,8 +28,8 @@ inline std::string read(const std::string& path) {
   return {bytes.begin(), bytes.end()};
 }
 
-// The options that a message names, "--width", which `isonorm VERB --help` does not have. Words that repeat the command line, and
-// options of another verb that the message names ("isonorm convert --to"), are not among them.
+// The options that a message names, "--width", which `isonorm VERB --help` does not have. Words that repeat the command
+// line, and options of another verb that the message names ("isonorm convert --to"), are not among them.
 inline std::string foreign_options(const std::string& verb, const std::string& message) {
   static std::map<std::string, std::string> helps;
   if (!helps.contains(verb)) helps[verb] = run_child({verb, "--help"}).out;

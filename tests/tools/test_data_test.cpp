@@ -16,8 +16,8 @@ struct Loss {
   int64_t right = 0, count = 0;
 };
 
-// The loss of a model of bytes on a text, window by window: window k predicts bytes k context + 1 to (k + 1) context from those before
-// them in the window.
+// The loss of a model of bytes on a text, window by window: window k predicts bytes k context + 1 to (k + 1) context
+// from those before them in the window.
 Loss naive_loss(const std::string& file, const std::string& bytes, int64_t context) {
   const NoGrad no_grad;
   const auto model = training::load_model(file);
@@ -83,8 +83,8 @@ TEST_CASE("evaluate: all of a text that the model was not trained on, to its las
   CHECK_THAT(f.succeeds("evaluate @model --test-data @copy").out, Contains("; all of it" + said));
   CHECK_THAT(f.succeeds("evaluate @model --data @copy --test-share 0.07").out, Contains("; the last 7 %\n"));
   f.refuses("evaluate @model --data @copy --test-share 0.5", 3,
-            "copy: --test-share 0.5 is more than 0.1, which the training held out: the model was trained on the rest; "
-            "--test-data tests it on all of it all the same");
+            "copy: --test-share 0.5 is more than 0.1, the share that the training held out; to test on "
+            "data of the training anyway, use --test-data");
   write_text(f / "text.txt", trained.substr(1));
   f.succeeds("evaluate @model --data @text.txt --json @json");
   check_same(f.json("json"), naive_loss(f / "model", trained.substr(1), 8));
@@ -133,15 +133,16 @@ TEST_CASE("train --test-data: all of --data is trained on, and the file is the t
   };
   CHECK(head("c") == head("none"));
   CHECK(head("c") != head("tenth"));
-  f.refuses("evaluate @c --data @train", 3, "train: the model was trained on all of it; --test-data tests it on it");
+  f.refuses("evaluate @c --data @train", 3,
+            "train: the model was trained on all of it; to test on it anyway, use --test-data");
   // A resumed training has the same tests.
   const std::string more = "train -q --threads 1 --data @train --steps 7 --extend --checkpoint @c";
-  f.refuses(more, 3, "was trained with other test data: their checksum is sha256:");
-  f.refuses(more + " --test-data @train", 3, "was trained with other test data: their checksum is sha256:");
+  f.refuses(more, 3, "was trained with other test data: checksum sha256:");
+  f.refuses(more + " --test-data @train", 3, "was trained with other test data: checksum sha256:");
   f.succeeds(more + " --test-data @val");
   CHECK_THAT(read(f / "c.toml"), Contains("test-data = ") && !Contains("test-share"));
   f.succeeds("train -q --config @c.toml --checkpoint @c --steps 8 --extend");
-  f.refuses("train -q --threads 1 --data @train --checkpoint @none --test-data @val", 3, "their checksum is nothing");
+  f.refuses("train -q --threads 1 --data @train --checkpoint @none --test-data @val", 3, "checksum nothing");
   write_text(f / "val", "abQ");
   f.refuses(train + "--test-data @val", 3, "val: byte 81 at position 2 is none of the 7 ");
   f.refuses(train + "--test-data @val --test-share 0.2", 2, "--test-share and --test-data");

@@ -113,10 +113,10 @@ TEST_CASE("sample: a model of tokens and one of bytes continue a text") {
   f.refuses(of_tokens + " --top-k -1", 2, "--top-k: \"-1\" is not a whole number from 0 to 9223372036854775807");
   f.refuses(of_tokens + " --temperature -1", 2, "--temperature: \"-1\" is not a number from 0 on");
   CHECK(f.succeeds(of_bytes + " --data @text.txt").out == line);
-  f.refuses("sample @tokens abc", 2, "does not say what its ids stand for: --tokenizer, --data or --ids is needed");
-  f.refuses(of_tokens + " --data @text.txt", 2, "one of --tokenizer, --data and --ids at most");
-  f.refuses("sample @bytes abc --tokenizer " + tokenizer, 3, "its vocabulary is of 7, that of");
-  f.refuses("sample @tokens abc --data @text.txt", 3, "its vocabulary is of 701, that of");
+  f.refuses("sample @tokens abc", 2, "has no tokenizer and no alphabet: --tokenizer, --data or --ids is needed");
+  f.refuses(of_tokens + " --data @text.txt", 2, "--tokenizer, --data and --ids exclude each other");
+  f.refuses("sample @bytes abc --tokenizer " + tokenizer, 3, "its vocabulary has 7 ids, the one of");
+  f.refuses("sample @tokens abc --data @text.txt", 3, "its vocabulary has 701 ids, the one of");
 }
 
 TEST_CASE("sample: the tokenizer's end token ends a text, unless --ignore-eos is given") {
@@ -141,7 +141,7 @@ TEST_CASE("train --tokenizer: checkpoint, averages and what is made of them samp
   f.succeeds("tokenize " + tokenizer + " docs/training.md @ids");
   f.succeeds(train + "--steps 2 --checkpoint @without");
   const std::string line = f.succeeds("sample @without Checkpoint --tokenizer " + tokenizer).out;
-  f.refuses("sample @without Checkpoint", 2, "does not say what its ids stand for");
+  f.refuses("sample @without Checkpoint", 2, "has no tokenizer and no alphabet");
   f.succeeds(train + "--steps 2 --checkpoint @c --tokenizer " + tokenizer + " --ema 0.5 --ema-file @ema");
   f.succeeds("convert @c @converted --to crms_norm --dtype f64");
   f.succeeds(train + "--steps 1 --init @converted --checkpoint @tuned --form layer_norm");

@@ -28,7 +28,7 @@ TEST_CASE("train: a checkpoint knows what it is; what is said beside it has to a
                                                                       {"--lr", "0.0123456789012", "0.0123456789013"}})
     f.refuses(train + "@c " + option + "=" + asked, 3,
               "isonorm train: " + f / "c" + ": was trained with " + option + " " + said + ", asked for is " + asked +
-                  (option == "--lr" ? "; --extend goes on with that\n" : "\n"));
+                  (option == "--lr" ? "; --extend continues with that\n" : "\n"));
 
   const Checkpoint whole = load_checkpoint(f / "c");
   for (const auto& [name, value, says] : std::vector<std::tuple<std::string, std::string, std::string>>{

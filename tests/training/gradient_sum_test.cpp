@@ -1,5 +1,5 @@
-// Gradients of ranks on their way while the backward goes on: the same bits as behind it, in an order that no rank can change, and errors
-// that come to the caller.
+// Gradients of ranks on their way while the backward goes on: the same bits as behind it, in an order that no rank can
+// change, and errors that come to the caller.
 #include "training/steps/gradient_sum.h"
 
 #include <atomic>
@@ -14,8 +14,8 @@
 #include "autograd/ops/reduce.h"
 #include "core/memory/bytes.h"
 #include "core/system/stopwatch.h"
-#include "distributed/threads.h"
 #include "distributed/transport.h"
+#include "distributed/world.h"
 #include "tests/support/catch.h"
 #include "tests/support/child.h"
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <optional>
 
-#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
@@ -14,12 +13,12 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/printed.h"
-#include "distributed/threads.h"
+#include "distributed/parallel/collectives.h"
+#include "distributed/parallel/sharded_parameters.h"
+#include "distributed/world.h"
 #include "nn/gpt.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
-#include "distributed/parallel/collectives.h"
-#include "distributed/parallel/sharded_parameters.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

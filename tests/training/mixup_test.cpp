@@ -1,11 +1,12 @@
-// A training step on mixed images against the two cross-entropies written out, in parts of the batch and by several ranks.
+// A training step on mixed images against the two cross-entropies written out, in parts of the batch and by several
+// ranks.
 #include <cmath>
 
 #include "autograd/engine.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
+#include "distributed/world.h"
 #include "io/data/augment.h"
-#include "distributed/threads.h"
 #include "nn/linear.h"
 #include "tests/support/catch.h"
 #include "training/steps/step.h"

@@ -79,7 +79,7 @@ TEST_CASE("a model with a row of its own trains, is tested, described, saved and
   CHECK(description.at("model.temperature") == "4");
   CHECK(description.at("model.positions") == "none");
   CHECK(description.at("model.form") == "crms_norm");
-  CHECK_THROWS_WITH(describe(*model), Contains("none of those that are listed"));
+  CHECK_THROWS_WITH(describe(*model), Contains("no row has the model's class"));
   const std::string path = folder / "model.safetensors";
   save_safetensors(path, model->state_dict(), description);
   const ModelFile file = load_model_file(path);

@@ -5,7 +5,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
-#include "distributed/threads.h"
+#include "distributed/world.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
 #include "tests/support/catch.h"

@@ -1,5 +1,5 @@
-// preprocessor_config.json: the numbers that transformers' AutoImageProcessor makes of pictures (tests/fixtures/image_processor.py), and
-// files that ask for something else.
+// preprocessor_config.json: the numbers that transformers' AutoImageProcessor makes of pictures
+// (tests/fixtures/image_processor.py), and files that ask for something else.
 #include "training/spec/preprocessor.h"
 
 #include <cmath>

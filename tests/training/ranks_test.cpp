@@ -1,17 +1,16 @@
-// Training by several ranks is the training of one process: bit by bit where that takes the rows of the ranks as its parts, and to
-// rounding where it takes the whole batch. Ranks are threads here; how bytes travel is tested in tests/distributed.
+// Training by several ranks is the training of one process: bit by bit where that takes the rows of the ranks as its
+// parts, and to rounding where it takes the whole batch. Ranks are threads here; how bytes travel is tested in
+// tests/distributed.
 #include <cmath>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/arrange.h"
-#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
 #include "core/memory/bytes.h"
-#include "distributed/threads.h"
+#include "distributed/world.h"
 #include "nn/group_norm.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
@@ -161,8 +160,8 @@ TEST_CASE("ranks: that share the optimizer's state have the same bits, and a sha
     INFO(row.name);
     check_bit_equal(3, {.optimizer = row.name, .step = {.limits = {.norm = 0.5}, .zero = 1}});
   }
-  // AdamW keeps two numbers a weight, 8 bytes each, and the steps of each parameter. The largest share is at most a mean one and
-  // the largest parameter.
+  // AdamW keeps two numbers a weight, 8 bytes each, and the steps of each parameter. The largest share is at most a
+  // mean one and the largest parameter.
   Setting s{.step = {.zero = 1}};
   constexpr int kRanks = 4;
   std::vector<int64_t> bytes(kRanks);
@@ -180,8 +179,8 @@ TEST_CASE("ranks: that share the optimizer's state have the same bits, and a sha
   CHECK(half.state.size() == one.state.size());
   for (const auto& [name, x] : one.state) CHECK(same_numbers(x, half.state.at(name)));
 
-  // From there 2 ranks go on, or 12, or one process. AdamW divides by a gradient's own size: of one that is 1e-5 of the largest, an eps
-  // of that is 1e5 eps of a step.
+  // From there 2 ranks go on, or 12, or one process. AdamW divides by a gradient's own size: of one that is 1e-5 of the
+  // largest, an eps of that is 1e5 eps of a step.
   s.steps = 4;
   const Trained whole = trained({.step = {.accumulate = 2}});
   for (const int ranks : {1, 2, 12})
@@ -205,7 +204,7 @@ TEST_CASE("ranks: whole parts have the same bits on any number of ranks") {
     }
   }
   CHECK_THROWS_WITH(trained_by(4, {.step = {.accumulate = 6, .whole_parts = true}}),
-                    Contains("6 whole parts on 4 ranks, expected as many on each"));
+                    Contains("6 whole parts on 4 ranks, expected the same number on each"));
 }
 
 TEST_CASE("ranks: to rounding it is the training of one process with the whole batch") {
@@ -250,7 +249,8 @@ TEST_CASE("ranks: to rounding it is the training of one process with the whole b
   check_off(4, dropped);
   dropped.step.accumulate = 2;
   check_off(2, dropped);
-  // What is drawn is not that of one process, and not that of another rank either, where ranks have different numbers of rows.
+  // What is drawn is not that of one process, and not that of another rank either, where ranks have different numbers
+  // of rows.
   dropped.step.accumulate = 1;
   CHECK(off(trained_by(5, dropped), trained(dropped), dropped.dtype) > 1e6);
 }

@@ -6,7 +6,7 @@
 
 #include "autograd/ops/create.h"
 #include "core/error.h"
-#include "io/data/png.h"
+#include "io/data/decoder.h"
 #include "tests/support/catch.h"
 #include "tests/support/read_text.h"
 #include "tests/support/temp_folder.h"

@@ -16,7 +16,7 @@
 #include "nn/container.h"
 #include "nn/linear.h"
 #include "optim/adam.h"
-#include "optim/plateau.h"
+#include "optim/schedule.h"
 #include "optim/sgd.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"

@@ -1,5 +1,5 @@
-// Trainer against a loop that is written out here, and against itself, interrupted and continued. What the program prints of it is in
-// tests/tools.
+// Trainer against a loop that is written out here, and against itself, interrupted and continued. What the program
+// prints of it is in tests/tools.
 #include "training/run/trainer.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include "core/random.h"
 #include "core/system/failures.h"
 #include "equivalence/services/initial_weights.h"
-#include "io/data/made_text.h"
+#include "io/data/text.h"
 #include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/temp_folder.h"
@@ -92,7 +92,7 @@ TEST_CASE("a Trainer refuses the checkpoint of another training, and options tha
   REQUIRE(Trainer(o).train());
   o.training.lr = 2e-3;
   CHECK_THROWS_WITH(Trainer(o),
-                    Contains("was trained with --lr 0.001, asked for is 0.002; --extend goes on with that"));
+                    Contains("was trained with --lr 0.001, asked for is 0.002; --extend continues with that"));
   o.extend = true, o.training.steps = 5;
   CHECK(Trainer(o).step_count() == 3);
   o.patience = 1;

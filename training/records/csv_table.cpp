@@ -55,7 +55,7 @@ CsvTable::CsvTable(const std::string& path, const Cells& columns, int64_t done,
   int64_t kept = 0;
   read_log(path, [&](std::istream& log) {
     kept = read(log, columns, [&](int64_t step, const Cells& cells) {
-      check(done > 0, "has rows of a training; a CSV log is of one: choose another file");
+      check(done > 0, "has rows of a training; a CSV log is for one training: choose another file");
       if (step > done) return false;
       check(!read_row || read_row(cells), "this is no log of a training: its row of step ", step);
       return true;

@@ -6,10 +6,10 @@
 #include "core/kernels/isa_choice.h"
 #include "core/kernels/matmul.h"
 #include "core/printed.h"
-#include "core/system/blas_info.h"
+#include "core/system/blas.h"
+#include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
-#include "core/system/shell_word.h"
-#include "io/data/class_names.h"
+#include "io/data/image_sets.h"
 #include "training/fields.h"
 #include "training/from_outside.h"
 

@@ -51,16 +51,16 @@ reports::Figure course_figure(const TrainingCourse& course) {
         between(course.evaluations, [](const Evaluation& e) { return 100 * e.accuracy(); }));
   const char* layouts[] = {"", "", "two", "three"};
   figure.css = layouts[figure.panels.size()];
-  figure.caption = "The gradient's norm is that before clipping, and measured where there is clipping.";
+  figure.caption = "The gradient norm is measured before clipping, and only if there is clipping.";
   return figure;
 }
 
 std::string gone_on_text(const TrainingResult& training) {
   const int before = training.first_step - 1, known = static_cast<int>(training.earlier.steps.size());
-  return text("Gone on with after step ", before, ": ",
-              known == before ? "what was before is that of the log."
-              : known == 0    ? "what was before is not shown, since there is no --log of it."
-                              : text("of what was before the log has ", plural(known, "step"), "."));
+  return text("Resumed after step ", before, ": ",
+              known == before ? "earlier steps are from the log."
+              : known == 0    ? "earlier steps are not shown, since no --log has them."
+                              : text("the log has ", plural(known, "step"), " of the earlier ones."));
 }
 
 reports::TextTable evaluation_table(const TrainingCourse& course, Input input) {

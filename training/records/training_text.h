@@ -25,10 +25,13 @@ template <class T> reports::Fields<T> evaluation_fields() {
       .add("loss", &EvaluationOn::loss, "mean cross-entropy of the predictions")
       .add(
           "perplexity",
-          [](const EvaluationOn& p) { return p.input == Input::images ? std::nullopt : std::optional(std::exp(p.loss)); },
+          [](const EvaluationOn& p) {
+            return p.input == Input::images ? std::nullopt : std::optional(std::exp(p.loss));
+          },
           "exp(loss); null: the data are images")
       .add(
-          "accuracy", [](const EvaluationOn& p) { return p.predictions > 0 ? std::optional(p.accuracy()) : std::nullopt; },
+          "accuracy",
+          [](const EvaluationOn& p) { return p.predictions > 0 ? std::optional(p.accuracy()) : std::nullopt; },
           "right / predictions; null: there are no predictions")
       .add("right", &EvaluationOn::right, "predictions that are right")
       .add("predictions", &EvaluationOn::predictions, "images, or tokens, that were predicted");

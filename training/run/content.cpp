@@ -6,7 +6,7 @@
 #include "core/system/foreign_text.h"
 #include "core/view.h"
 #include "io/checkpoint.h"
-#include "io/narrowed.h"
+#include "io/fits.h"
 #include "training/steps/callbacks.h"
 
 namespace isonorm::training {

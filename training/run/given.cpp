@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include "core/system/failures.h"
 #include "core/printed.h"
+#include "core/system/failures.h"
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
-#include "core/system/shell_word.h"
 #include "gpu/device.h"
 #include "io/data/image_sets.h"
 #include "training/data_kind.h"
@@ -23,7 +22,7 @@ const ModelRow& model_named(const std::string& name) {
   return **at;
 }
 
-// What one option alone cannot say.
+// Checks the options that depend on each other.
 void check_together(const TrainingOptions& o, const Given& given) {
   const Input input = o.model.row().input;
   if (given.contains("task") && (input != Input::pairs || !o.data.empty()))
@@ -75,7 +74,7 @@ void check_together(const TrainingOptions& o, const Given& given) {
   check_device(o.device);
 }
 
-// Refuses a folder of files for a language model, as nanoGPT has them.
+// Throws for a folder of text files for a language model, as nanoGPT has them.
 void check_no_folder_of_texts(const std::string& folder, const char* option) {
   for (const std::string ending : {".bin", ".txt"}) {
     const std::string train = folder + "/train" + ending, val = folder + "/val" + ending;
@@ -106,7 +105,7 @@ void set_training_options(TrainingOptions& o, Given given) {
   if (const auto data = given.find("data"); data != given.end() && !given.contains("model")) {
     const std::string& path = data->second;
     if (const ModelRow* row = model_for(path)) given["model"] = row->name;
-    // Else the options that follow would be held against a model which the data are not for.
+    // Otherwise the options below would be checked against a model that does not fit the data.
     check_io(given.contains("model") || path.empty() || file_exists(path), path, ": there is no such file or folder");
   }
   const Given all = given;

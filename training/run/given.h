@@ -1,4 +1,4 @@
-// Options of a training as words, and the errors of the words. The command line and the Python package call it.
+// Options of a training given as words, and errors about them; for the command line and the Python package.
 #pragma once
 
 #include <map>
@@ -12,17 +12,17 @@
 
 namespace isonorm::training {
 
-// By their names in files: "mlp_width".
+// By name as in files: "mlp_width".
 using Given = std::map<std::string, std::string>;
 
-// Sets the option to the value that `word` says. Returns the fault of the word, "\"-3\" is not a whole number from 0 to 100",
-// or nothing.
+// Sets the option to the value that `word` says. Returns the fault of the word, "\"-3\" is not a whole number from 0 to
+// 100", or nothing.
 std::string set_option(const Option& option, const std::string& word);
 // Sets the `options` that were given, and removes them from `given`. Throws UsageError, which says what was expected.
 void set_given(const std::vector<Option>& options, Given& given);
-// The same for the options of a training and its model. If no model is given, the given data decide the model. Also throws if
-// the model has no option of a given name, or if options contradict each other. Call set_given() first for the options of
-// other structs: it removes them from `given`.
+// The same for the options of a training and its model. If no model is given, the given data decide the model. Also
+// throws if the model has no option of a given name, or if options contradict each other. Call set_given() first for
+// the options of other structs: it removes them from `given`.
 void set_training_options(TrainingOptions& o, Given given);
 
 // Throws UsageError if the data are of a kind that the model does not read.

@@ -25,10 +25,10 @@ ModelOptions model_of(const Metadata& values) {
   return ModelOptions(description);
 }
 
-// Older trainings read a file as a text, but with --token-vocab as ids, whose width followed from their number.
+// Older trainings read a file as text, or with --token-vocab as ids, whose width followed from the vocabulary.
 void complete(Metadata& values) {
   const ModelOptions model = model_of(values);
-  for (const auto& [key, value] : model.description()) values[key] = value;  // sizes that follow from others
+  for (const auto& [key, value] : model.description()) values[key] = value;  // completes sizes that follow from others
   for (const auto& [name, value] : kNewOptions) values.try_emplace(name, value);
   int64_t tokens = 0;
   if (const auto at = values.find("token_vocab"); at != values.end()) read_number(at->second, tokens);
@@ -41,9 +41,9 @@ Metadata identity(const TrainerOptions& o, const Source& source) {
   for (const auto& [name, value] : manifest_of(o, source).options)
     if (is_of_identity(name) && name != "init" && name != "model" && !m.contains(text(kOptionPrefix, name)))
       m.emplace(name, value);
-  m.emplace(kTrainingData, "sha256:" + source.sha256());  // wherever it lies
+  m.emplace(kTrainingData, "sha256:" + source.sha256());  // independent of its path
   if (!o.training.test_data.empty()) m.emplace(kTestData, "sha256:" + source.test_sha256());
-  // A checkpoint holds this already, so a training that goes on does not need the file.
+  // A checkpoint already has this, so a resumed training does not need the file.
   if (file_exists(o.init)) m.emplace("init", "sha256:" + io::sha256_of_files({o.init}));
   return m;
 }
@@ -72,25 +72,25 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
     if (!differs(key)) return;
     const bool may = std::ranges::count(kExtendable, name) > 0;
     check(may && o.extend, path, ": was trained with ", word_of(name), " ", before(key), ", asked for is ", asked[key],
-          may ? "; --extend goes on with that" : "");
+          may ? "; --extend continues with that" : "");
     changed += text(" ", word_of(name), " ", before(key));
   };
   hold("model", "model.kind");
-  check(!differs("data"), path, ": was trained on other data: their checksum is ", before("data"), ", that of --data ",
+  check(!differs("data"), path, ": was trained on other data: checksum ", before("data"), ", --data has ",
         asked["data"]);
   check(!differs(kTestData) && checkpoint.values.contains(kTestData) == asked.contains(kTestData), path,
-        ": was trained with other test data: their checksum is ", before(kTestData), ", that of --test-data ",
+        ": was trained with other test data: checksum ", before(kTestData), ", --test-data has ",
         asked.contains(kTestData) ? asked[kTestData] : "nothing");
   const bool other_weights = !o.init.empty() && !checkpoint.values.contains("init");
   check(!other_weights && !differs("init"), path,
         ": did not begin with the weights of --init, which are for a new checkpoint");
-  // In the order of the options: what others follow from (the width of a head) is named first.
+  // In the order of the options: an option on which others depend (such as the head's width) is named first.
   ModelOptions model = o.training.model;
   for (const Option& option : model.options()) hold(option.name, text(kOptionPrefix, option.name));
   for (const auto& [key, value] : asked) hold(key, key);
   for (const auto& [key, value] : checkpoint.values)
     check(asked.contains(key) || is_kept(key) || key == "step" || key == "init" || key == kEarlier || key == kTests ||
-              is_spec_entry(key),
+              is_spec_entry(key) || is_removed(key, value),
           path, ": it was trained with ", Shown{key}, ", which this program does not know");
   for (const char* kept : {"init", kEarlier})
     if (const auto at = checkpoint.values.find(kept); at != checkpoint.values.end()) asked.insert(*at);

@@ -1,4 +1,4 @@
-// Which training a checkpoint belongs to, and whether another one may continue it.
+// Identity of a training: which training a checkpoint belongs to, and whether another one may continue it.
 #pragma once
 
 #include "io/checkpoint.h"
@@ -6,22 +6,22 @@
 
 namespace isonorm::training {
 
-// The options of the model that the values of a checkpoint describe.
+// The options of the model described in a checkpoint's values.
 ModelOptions model_of(const Metadata& values);
-// Adds the values that a checkpoint of an older version lacks, as its training had them.
+// Adds values that checkpoints of older versions lack, as they were for these trainings.
 void complete(Metadata& values);
 
-// What a checkpoint says of its training: the options without those that change nothing (names of files, threads), those
-// of its model as describe() writes them; checksums of the data and of the weights of `init`.
+// Identifies a training in its checkpoint: the options that change the result (not names of files or threads), the
+// model's options as describe() writes them, and checksums of the data and of the weights in `init`.
 Metadata identity(const TrainerOptions& options, const Source& source);
 
-// The options that a checkpoint records for a resumed training, which may change them: is_kept().
+// The options that a checkpoint records although a resumed training may change them: is_kept().
 Metadata kept(const TrainerOptions& options);
 
-// The identity of a training that goes on after `step` steps from this checkpoint, read from `path`; `asked` is that of
-// its options. Throws naming an option that differs; with --extend those of the update (kExtendable) may, and
-// the entry "earlier" says what they were: "to step 300 with --lr 0.001 --steps 300". Weights that it began with need not
-// be named.
+// The identity of a training that continues after `step` steps from this checkpoint, which was read from `path`.
+// `asked` is the identity that follows from its options. Throws if an option differs, and names it. With `extend` the
+// options of the update (kExtendable) may differ, and the entry "earlier" has their former values: "to step 300 with
+// --lr 0.001 --steps 300". The options need not name the initial weights again.
 Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_t step, const TrainerOptions& options,
                    Metadata asked);
 

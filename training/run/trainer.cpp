@@ -12,7 +12,7 @@
 #include "core/system/parallel.h"
 #include "core/system/warning.h"
 #include "gpu/device.h"
-#include "io/data/class_names.h"
+#include "io/data/image_sets.h"
 #include "io/replacement.h"
 #include "io/tree.h"
 #include "nn/residual/gpas.h"
@@ -37,7 +37,7 @@ namespace {
 // Prefix of the average's tensors among the optimizer's in a checkpoint.
 constexpr std::string_view kAverage = "average.";
 
-// The tensors whose names begin with `prefix`, without it, and the others.
+// Splits a state into the tensors whose names begin with `prefix`, without the prefix, and the others.
 std::pair<TensorMap, TensorMap> parted(const TensorMap& state, std::string_view prefix) {
   std::pair<TensorMap, TensorMap> parts;
   for (const auto& [name, tensor] : state)
@@ -57,10 +57,11 @@ void check_agreement(const TensorMap& optimizer, int step) {
   check(updates == step, "it is after step ", step, ", its optimizer after ", updates);
 }
 
-// The number of steps that take this number of passes over the training data.
+// The number of steps for this number of passes over the training data.
 int steps_of_epochs(double epochs, const Source& source) {
   const double all = epochs * static_cast<double>(source.train_count());
-  // Three roundings, one of them when the decimal number was read: 1.1 epochs of 100 images in batches of 10 are 11 steps.
+  // Three roundings, one of them when the decimal number was read: 1.1 epochs of 100 images in batches of 10 are 11
+  // steps.
   const double steps = std::ceil(all / static_cast<double>(source.batch_count()) * (1 - 0x1p-51));
   check(steps <= INT_MAX, "--epochs ", epochs, ": these are ", steps, " steps, expected at most ", INT_MAX);
   return static_cast<int>(steps);
@@ -79,16 +80,17 @@ std::string length_text(const TrainingOptions& o, const Source& source) {
               classes);
 }
 
-// True if the checkpoint of an older version has a warm-up that is longer than its training, which then was cut.
+// True if a checkpoint of an older version has a warm-up that is longer than its training; it was shortened then.
 bool cuts_warmup(const NewestCheckpoint& newest) {
   const Scope scope(newest.path);
   return integer_at(newest.checkpoint.values, "warmup") > integer_at(newest.checkpoint.values, "steps");
 }
 
-// The random numbers of a step (dropout) follow from its number, so that a training that was interrupted draws the same ones.
+// The random numbers of a step (dropout) follow from its number, so that a training that was interrupted draws the same
+// ones.
 void seed_step(uint64_t seed, int64_t step) { default_generator() = {seed, static_cast<uint64_t>(step + 1) << 40}; }
 
-// Checks the options and sets what they set in the process. Only the first rank prints and writes.
+// Checks the options and applies their process-wide settings. Only the first rank prints and writes.
 TrainerOptions started(TrainerOptions o, const distributed::Group& ranks) {
   check_options(o);
   o.training.ranks = ranks.size();
@@ -105,7 +107,7 @@ std::string locked_by_first(const std::string& path) { return distributed::world
 LockedCheckpoint::LockedCheckpoint(const TrainerOptions& o)
     : lock(locked_by_first(o.checkpoint)), best_lock(locked_by_first(o.best)) {
   distributed::Group& ranks = distributed::world();
-  ranks.barrier();  // nothing is read before it is locked
+  ranks.barrier();  // reading starts after the files are locked
   newest = checkpoint_to_go_on_from(o.checkpoint);
   ranks.check_same(newest ? text(newest->path, " after step ", integer_at(newest->checkpoint.values, "step"))
                           : text("there is no ", o.checkpoint),
@@ -199,7 +201,7 @@ void Trainer::shard_parameters() {
   if (t.zero == 3) nn::recompute(*model_);
 }
 
-// Throws if the checkpoint is not one of this training. Sets its number of steps.
+// Throws if the checkpoint belongs to another training. Sets its number of steps.
 void Trainer::check_continues(const NewestCheckpoint& newest) {
   const auto& [checkpoint, from] = newest;
   const int64_t step = integer_at(checkpoint.values, "step");
@@ -222,7 +224,7 @@ TensorMap Trainer::load(const NewestCheckpoint& newest) {
   if (const auto tests = checkpoint.values.find(kTests); tests != checkpoint.values.end()) {
     check(best_.read(tests->second) && best_.last_step() <= step_, "its test passes are ", Shown{tests->second});
     if (ranks_.any(is_first() && !options_.best.empty() && !best_file_holds_best()))
-      best_ = BestLoss(options_.patience);  // the least loss was that of another file
+      best_ = BestLoss(options_.patience);  // the smallest loss belongs to another file
     else if (keeps_best())
       result_.best = {.step = best_.step(), .loss = best_.loss()};
   }
@@ -248,7 +250,7 @@ bool Trainer::best_file_holds_best() const try {
   return false;
 }
 
-// A checkpoint has at least the bytes of weights and optimizer.
+// A checkpoint is at least as large as weights and optimizer state.
 void Trainer::check_room_for_checkpoint() const {
   if (options_.checkpoint.empty() || !is_first()) return;
   int64_t bytes = 0;
@@ -280,7 +282,7 @@ StepOptions Trainer::step_options() {
           .parts = shards_.get()};
 }
 
-// Says before the first step what is trained, and on what.
+// Prints what is trained, and on which data, before the first step.
 void Trainer::announce() {
   const TrainingOptions& t = options_.training;
   if (const CoreUse& use = core_use(); ranks_.size() > 1)
@@ -307,7 +309,7 @@ bool Trainer::train(std::function<bool()> stop) {
     seed_step(options_.training.seed, t);
     return source_.batch(t);
   };
-  // The rate of a step follows from its number and the options, whatever rates the steps before it had.
+  // The learning rate of a step depends on its number and the options, not on the rates of earlier steps.
   Loop loop(step, batch, options_.training.rates(), {.stop_at_nan = false});  // record() throws
   loop.every(1, [&](TrainingStep s) {
     if (average_) average_->update();
@@ -316,7 +318,7 @@ bool Trainer::train(std::function<bool()> stop) {
   });
   Progress progress(status_, steps(), step_);
   loop.every(1, std::ref(progress));
-  bool waited = best_.over();  // long enough for a better test loss
+  bool waited = best_.over();  // the patience for a better test loss is over
   loop.every(options_.evaluate_every, [&](const TrainingStep& s) {
     const bool whole = s.step == steps() || test();
     waited = s.step < steps() && best_.over();
@@ -325,7 +327,7 @@ bool Trainer::train(std::function<bool()> stop) {
   loop.every(options_.save_every, [&](const TrainingStep&) { return save(), true; });
   loop.every(1, [&](const TrainingStep&) { return !stopped(); });
   announce();
-  // Makes up for a test pass that an interruption prevented.
+  // Runs a test pass that an interruption prevented.
   const auto& tested = result_.earlier.evaluations;
   const int every = options_.evaluate_every;
   const bool due = step_ > 0 && step_ < steps() && every > 0 && step_ % every == 0;
@@ -344,7 +346,7 @@ bool Trainer::train(std::function<bool()> stop) {
   return whole;
 }
 
-// A line that stays, broken at spaces if the terminal is narrower.
+// Prints a permanent line, broken at spaces if the terminal is narrower.
 void Trainer::say(const std::string& line) {
   const size_t width = line_width(stderr);
   const std::string whole = printable(line);
@@ -369,7 +371,8 @@ void Trainer::record(const TrainingStep& s) {
   write_logs([&](RunLog& log) { log.step(s); });
 }
 
-// Tests the model, with the averaged weights if there are some. Returns false, without an evaluation, if it was to stop.
+// Tests the model, with the averaged weights if there are some. Returns false, without an evaluation, if it was to
+// stop.
 bool Trainer::test() {
   nn::Module* models[] = {model_.get()};
   if (average_) average_->apply();

@@ -13,7 +13,7 @@
 #include "distributed/parallel/sharded_parameters.h"
 #include "distributed/world.h"
 #include "io/checkpoint.h"
-#include "io/name_lock.h"
+#include "io/unfinished.h"
 #include "optim/ema.h"
 #include "optim/optimizer.h"
 #include "training/records/run_logs.h"
@@ -27,8 +27,8 @@ namespace isonorm::training {
 // The checkpoint that a training continues from. While the object lives, no other process trains into the files
 // TrainerOptions::checkpoint and best.
 struct LockedCheckpoint {
-  // With MPI every rank makes one, and the first rank locks the files. Throws (io) if another process has locked a file; throws as
-  // checkpoint_to_go_on_from(); and throws Disagreement if ranks read different files.
+  // With MPI every rank makes one, and the first rank locks the files. Throws (io) if another process has locked a
+  // file; throws as checkpoint_to_go_on_from(); and throws Disagreement if ranks read different files.
   explicit LockedCheckpoint(const TrainerOptions& options);
 
   const io::NameLock lock, best_lock;
@@ -42,22 +42,22 @@ struct LockedCheckpoint {
 //   trainer.train();
 //   std::printf("test loss %.4f\n", trainer.result().evaluations.back().loss);
 //
-// The learning rate, the batch and the random numbers of a step follow from its number, the options and the seed. A training that
-// was interrupted and continued therefore has the bits of one that was not.
+// The learning rate, the batch and the random numbers of a step follow from its number, the options and the seed. A
+// training that was interrupted and continued therefore has the bits of one that was not.
 //
 // With MPI all ranks make a Trainer with the same options (docs/distributed.md). The first rank prints and writes.
 class Trainer {
  public:
-  // Reads the data, builds model and optimizer, and loads the checkpoint if there is one. Sets the process's number of threads if the
-  // options have one. Throws UsageError if options contradict each other, and Error if the checkpoint belongs to another training
-  // (identity.h), or a file cannot be read or will not be writable.
+  // Reads the data, builds model and optimizer, and loads the checkpoint if there is one. Sets the process's number of
+  // threads if the options have one. Throws UsageError if options contradict each other, and Error if the checkpoint
+  // belongs to another training (identity.h), or a file cannot be read or will not be writable.
   explicit Trainer(const TrainerOptions& options);
   Trainer(const TrainerOptions& options, std::unique_ptr<LockedCheckpoint> files);
 
-  // Trains up to the last step and tests the model; with an average of the weights, tests the average. Returns false if stop(), which it
-  // asks after every step and every test batch, returned true. The checkpoint is written either way. Throws (io) if a log
-  // cannot be written, after it has saved the checkpoint. Throws Diverged if the loss, weights or the optimizer's state are not
-  // finite; then it saves nothing.
+  // Trains up to the last step and tests the model; with an average of the weights, tests the average. Returns false if
+  // stop(), which it asks after every step and every test batch, returned true. The checkpoint is written either way.
+  // Throws (io) if a log cannot be written, after it has saved the checkpoint. Throws Diverged if the loss, weights or
+  // the optimizer's state are not finite; then it saves nothing.
   bool train(std::function<bool()> stop = [] { return false; });
 
   nn::Module& model() { return *model_; }

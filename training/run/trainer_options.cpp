@@ -39,11 +39,10 @@ TrainerOptions::TrainerOptions() {
 
 void fields(TrainerOptions& o, Fields& f) {
   f.group = "Precision and devices";
-  f("activations", o.activations,
-    "dtype in which activations are kept for the backward: bf16 takes half the space of f32");
+  f("activations", o.activations, "dtype of activations saved for the backward: bf16 takes half the memory of f32");
   f("captured", o.captured, "with --device cuda: record the step as a CUDA graph and replay it");
   f("any_order", o.any_order,
-    "with --device cuda: sum in any order where that is faster; two runs then differ by rounding");
+    "with --device cuda: sum in any order if that is faster; two runs then differ by rounding");
   f.group = "Optimizer";
   f("ema_warmup", o.ema_warmup,
     "keep the decay of --ema constant (default: update t = 1, 2, ... has at most (1 + t) / (10 + t))");

@@ -1,4 +1,5 @@
-// Options of a whole training, from its first step to its last: model, data and optimizer, and the files that it leaves.
+// Options of a whole training, from its first step to its last: model, data and optimizer, and the files that it
+// leaves.
 #pragma once
 
 #include <functional>
@@ -18,7 +19,7 @@ namespace isonorm::training {
 struct TrainerOptions {
   TrainerOptions();  // rms_norm, 6000 steps in f32
 
-  TrainingOptions training;                         // its stream has the trained form
+  TrainingOptions training;                         // the form of its stream is the one that is trained
   nn::Precision activations = nn::Precision::full;  // dtype of activations kept for the backward
   double epochs = 0;                                // passes over the training data, in place of steps; 0: not given
   bool captured = false;                            // replays steps on a GPU (training/steps/step.h)
@@ -27,8 +28,8 @@ struct TrainerOptions {
 
   std::string init;              // file of the initial weights; empty: random weights
   bool extend_alphabet = false;  // the model has the bytes of the data that the model in `init` lacks
-  // Reads `init` for the built model, whose data have this spec: services::initial_weights(). Not set: the file has the model's
-  // parameters by their names.
+  // Reads `init` for the built model, whose data have this spec: services::initial_weights(). Not set: the file has the
+  // model's parameters by their names.
   std::function<TensorMap(const nn::Module& model, const DataSpec& spec)> read_init = {};
 
   std::string checkpoint;  // file to save to, and to continue from if it exists; empty: none
@@ -45,7 +46,7 @@ struct TrainerOptions {
 
 // The options that manifests and checkpoints record in addition to TrainingOptions.
 void fields(TrainerOptions& options, Fields& f);
-// Those of TrainingOptions and of fields().
+// The options of TrainingOptions and of fields().
 std::vector<Option> all_options(TrainerOptions& options);
 
 // The options that repeat this training, without the names of outputs: {"--model", "gpt"}, ...
@@ -53,15 +54,17 @@ OptionList given_of(const TrainerOptions& options);
 // All options of a training, and its data.
 Manifest manifest_of(const TrainerOptions& options, const Source& source);
 
-// Returns true if another value of the option makes another training. File names, threads, devices and how often to save do not.
+// Returns true if another value of the option makes another training. File names, threads, devices and how often to
+// save do not.
 bool is_of_identity(std::string_view name);
-// Returns true if a resumed training keeps the option, which is not part of its identity, unless another value is given.
+// Returns true if a resumed training keeps the option, which is not part of its identity, unless another value is
+// given.
 bool is_kept(std::string_view name);
-// False for resume_at, which only proofs have, and for ranks: MPI says how many ranks a training has.
+// False for resume_at, which only proofs have, and for ranks, whose number MPI determines.
 inline bool is_of_train(std::string_view name) { return name != "resume_at" && name != "ranks"; }
 
-// Sets the options and the DataSpec that a checkpoint records, except for the model's options. Throws if a recorded value is
-// not one that the option can have, and names the value.
+// Sets the options and the DataSpec that a checkpoint records, except for the model's options. Throws if a recorded
+// value is not one that the option can have, and names the value.
 void set_as_trained(TrainerOptions& options, const Metadata& values);
 
 // Throws UsageError if options contradict each other.

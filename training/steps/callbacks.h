@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "core/system/moving_rate.h"
+#include "core/system/stopwatch.h"
 #include "core/system/terminal.h"
 #include "training/steps/loop.h"
 

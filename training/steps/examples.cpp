@@ -8,7 +8,7 @@ Examples Examples::rows(int64_t begin, int64_t count) const {
   const int64_t all = this->count();
   return each([&](const Tensor& x) {
     check(x.rank() > 0 && x.size(0) == all, "examples: a tensor ", x.shape(), " beside ", all,
-          " targets, expected as many rows");
+          " targets, expected the same number of rows");
     return narrow(x, 0, begin, count);
   });
 }

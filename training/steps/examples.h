@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 #include "io/data/each_tensor.h"
 
 namespace isonorm::training {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/system/home_process.h"
+#include "core/system/start_thread.h"
 #include "distributed/group.h"
 
 namespace isonorm::training {

@@ -3,7 +3,7 @@
 #include <climits>
 #include <cmath>
 
-#include "autograd/ops/copy.h"
+#include "core/tensor.h"
 #include "autograd/ops/shape.h"
 #include "core/printed.h"
 

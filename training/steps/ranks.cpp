@@ -11,10 +11,10 @@
 #include "core/kernels/matmul.h"
 #include "core/memory/bytes.h"
 #include "core/printed.h"
-#include "core/system/blas_info.h"
+#include "core/system/blas.h"
 #include "core/view.h"
-#include "nn/print.h"
 #include "distributed/parallel/collectives.h"
+#include "nn/print.h"
 #include "training/steps/loss_checks.h"
 
 namespace isonorm::training {

@@ -92,7 +92,7 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
   const Tensor all = clamp_min(weight_of_mean(batch), 1);
   const bool whole = shared && whole_parts;
   check(!whole || parts % group->size() == 0, "step: ", parts, " whole parts on ", group ? group->size() : 1,
-        " ranks, expected as many on each");
+        " ranks, expected the same number on each");
   const std::vector<Tensor> parameters = model.parameters();
   std::vector<std::vector<Tensor>> gradients;  // with whole_parts: the gradients of each micro-batch
   std::optional<GradientSum> sum;
@@ -189,7 +189,7 @@ Step::Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss, StepO
                                 : "layers have the same rows of a batch, and `group` is theirs");
   }
   check(!options_.parts || options_.parts->group().size() == 1 || optimizer.by_entry(), "step: ", optimizer.name(),
-        " looks at whole tensors, of which ranks have parts");
+        " needs whole tensors, but each rank has only parts");
   if (options_.apply) return;  // `apply` may update anything
   const std::vector<Tensor> updated = optimizer.parameters(), read = model.parameters();
   const bool common = std::ranges::any_of(updated, [&](const Tensor& u) {
@@ -202,7 +202,7 @@ Step::Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss, StepO
 // Waits only once, at the end, for all numbers: the device does not idle in between.
 StepResult Step::operator()(const Examples& batch, std::optional<double> lr) {
   const bool replays = options_.captured && optimizer_.device() != kCpu;
-  check(!replays || !is_shared(), "step: one of several ranks is not captured");
+  check(!replays || !is_shared(), "step: a step of several ranks cannot be captured");
   check_ranks(batch, lr.value_or(optimizer_.lr()));
   std::vector<double> numbers;
   if (replays) {

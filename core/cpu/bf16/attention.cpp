@@ -1,6 +1,6 @@
 // bf16 attention in the tiles of core/cpu/attention.cpp: products of pairs with f32 sums, and softmax in f32. Weights
 // and gradients of scores are rounded to bf16 before a product reads them.
-#include "core/cpu/bf16/attention.h"
+#include "core/cpu/bf16/products.h"
 
 #include "core/cpu/attention_tile.h"
 #include "core/cpu/bf16/gemm.h"

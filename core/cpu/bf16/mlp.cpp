@@ -1,7 +1,7 @@
 // The fused feed-forward layer in bf16, like core/cpu/mlp.cpp: a few rows at a time, the hidden entries in the depth
 // blocks of the second product. It rounds where separate calls of linear, gelu and linear would round, and has their
 // bits.
-#include "core/cpu/bf16/mlp.h"
+#include "core/cpu/bf16/products.h"
 
 #include <optional>
 

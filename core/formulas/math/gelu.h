@@ -1,9 +1,35 @@
-// GELU and its tanh form with their derivatives (Hendrycks and Gimpel, arXiv:1606.08415).
+// erf, GELU and its tanh form with their derivatives.
 #pragma once
 
 #include "core/formulas/math/exp.h"
 
 namespace isonorm::math {
+
+/// erf(x) = 2/sqrt(pi) times the integral of exp(-t^2) over 0..x. With a = |x|: a + a p(a^2) for a < 1, and above that
+/// 1 - exp(-p(a - 1)) with p = -log(erfc), which needs no division. From 6 (float: 4) on it is 1.
+template <class T> ISO_HD T erf(T x) {
+  const T a = std::abs(x), z = a * a, t = clamp_above(a, pick<T>(3.95f, 5.95)) - 1;
+  T small, tail;
+  if constexpr (kIsFloat<T>) {
+    small = poly(z, 0.12837917, -0.3761263, 0.11283618, -0.026855126, 0.0051907334, -0.00080307503, 7.920304e-05);
+    tail = poly(t, 1.8496056, 2.6389675, 0.84310687, 0.041564625, -0.010049558, 0.0020164503, -0.00029301574,
+                2.30572e-05, -2.1203063e-07);
+  } else {
+    small = poly(z, 0.12837916709551256, -0.376126389031834, 0.11283791670941427, -0.026866170642976344,
+                 0.005223977607022888, -0.0008548326046804807, 0.00012055298756613714, -1.4924835578594958e-05,
+                 1.644886882000605e-06, -1.622082928048239e-07, 1.3777557475610289e-08, -7.908782698030358e-10);
+    tail =
+        poly(t, 1.8496055099332482, 2.6389675142347913, 0.8431072563584867, 0.041561098046495534, -0.010033825434025735,
+             0.001977903020077893, -0.00023732471065137674, -2.627031927097514e-05, 2.71408183364671e-05,
+             -9.576410975715856e-06, 2.0166739293885555e-06, -9.967683033100481e-08, -1.304571119679089e-07,
+             7.110203754013603e-08, -2.32638275134768e-08, 5.597379601371204e-09, -1.0217816016736404e-09,
+             1.388312809721742e-10, -1.3275247519531955e-11, 7.966648716341916e-13, -2.2528405975284015e-14);
+  }
+  const T y = a < 1 ? a + a * small : 1 - exp_inside(-tail);
+  return std::copysign(y, x);
+}
+
+// GELU and its tanh form with their derivatives (Hendrycks and Gimpel, arXiv:1606.08415).
 
 /// The normal distribution beyond a = |x|: phi(a) sqrt(2 pi) = e 2^k, and Phi(-a) = e 2^k p / q. The factor 2^k is n of
 /// ExpParts; scale_down() applies it last, because the result may be subnormal.

@@ -3,12 +3,11 @@
 #include <cmath>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/conv.h"
 #include "autograd/ops/create.h"
+#include "autograd/ops/images.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/norm.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/pool.h"
 #include "autograd/ops/reduce.h"
 #include "nn/dropout.h"
 #include "nn/init.h"

@@ -1,12 +1,12 @@
 #include "lab/papers/newer/nets.h"
 
 #include "autograd/ops/create.h"
+#include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "autograd/ops/softmax.h"
 #include "nn/container.h"
 #include "nn/linear.h"
 #include "nn/residual/pre_norm.h"

@@ -16,14 +16,13 @@
 // parallelism, 2205.05198), every rank has whole rows and no form needs a sum over ranks.
 #include "autograd/engine.h"
 #include "autograd/methods.h"
-#include "autograd/ops/arrange.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/norm.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "distributed/threads.h"
+#include "distributed/world.h"
 #include "lab/papers/all.h"
 #include "lab/papers/margin.h"
 

@@ -11,7 +11,7 @@
 #include "core/printed.h"
 #include "core/view.h"
 #include "distributed/parallel/sharded_parameters.h"
-#include "distributed/threads.h"
+#include "distributed/world.h"
 #include "lab/papers/all.h"
 #include "lab/papers/ranks/gpt.h"
 #include "optim/adam.h"

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "core/system/blas_info.h"
+#include "core/system/blas.h"
 #include "core/system/parallel.h"
 #include "core/system/stopwatch.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/memory/bytes.h"
-#include "distributed/threads.h"
+#include "distributed/world.h"
 #include "gpu/device.h"
 #include "tests/distributed/suite.h"
 #include "tests/support/catch.h"

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "core/system/stopwatch.h"
-#include "distributed/threads.h"
+#include "distributed/world.h"
 #include "tests/distributed/suite.h"
 #include "tests/emulated_gpu/runtime.h"
 #include "tests/support/catch.h"

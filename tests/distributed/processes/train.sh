@@ -87,9 +87,9 @@ for asked in --version 'train --help'; do
   "$isonorm" $asked | cmp - said || fail "2 ranks of $asked say: $(cat said)"
 done
 mpi 2 "$isonorm" prove -q >/dev/null 2>told && fail 'prove'
-grep -q "^isonorm prove: rank 0 on $host: MPI has started it several times, which is for isonorm train" told || fail "told: $(cat told)"
+grep -q "^isonorm prove: rank 0 on $host: MPI has started several processes, which only isonorm train supports" told || fail "told: $(cat told)"
 mpi 2 "$isonorm" train "${options[@]/#text/-}" -q --steps 1 <text >/dev/null 2>told && fail 'standard input'
-grep -q "^isonorm train: rank 0 on $host: --data: /dev/stdin comes to one of the processes that mpirun started" told || fail "told: $(cat told)"
+grep -q "^isonorm train: rank 0 on $host: --data: /dev/stdin reaches only one of the processes of mpirun" told || fail "told: $(cat told)"
 [[ -z $(find . -name '*.lock' -size +0 -newer told) ]] || fail 'a lock is left'
 
 # A file that one machine lacks: the line names rank and machine, and the other rank does not wait until its time limit.
@@ -125,4 +125,4 @@ kill -USR1 "$first" || fail "a slow save: $(cat told)"
 wait $launcher
 code=$?
 [[ $code == 130 ]] || fail "SIGUSR1 after a slow save: exit $code, $(cat told)"
-grep -q '^isonorm train: interrupted after step [0-9]* of 1000000; the same command goes on from slow' told || fail "told: $(cat told)"
+grep -q '^isonorm train: interrupted after step [0-9]* of 1000000; the same command continues from slow' told || fail "told: $(cat told)"
