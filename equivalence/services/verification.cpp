@@ -260,6 +260,12 @@ std::vector<std::string> Verified::lines(bool quiet) const {
   return all;
 }
 
+std::string Verified::shown(bool quiet) const {
+  std::string all;
+  for (const std::string& line : lines(quiet)) all += line + "\n";
+  return all;
+}
+
 NamedFiles files_of(const VerifyOptions& o) {
   return {{}, {{"A", o.a}, {"B", o.b}, {"--spec", o.spec}, data_input(o.data)}};
 }

@@ -98,7 +98,9 @@ const reports::Schema<ProofResult>& proof_schema() {
           .add(
               "verdict", [](const ProofResult& p) { return name_of(p.verdict); },
               "`equivalent`: every run came out as expected; `different`: one did not; `undecided`")
-          .add("sentence", sentence_of, "the verdict and the numbers that decide")
+          .add(
+              "sentence", [](const ProofResult& p) { return sentence_of(p); },
+              "the verdict and the numbers that decide")
           .add(
               "horizon",
               [](const ProofResult& p) {
