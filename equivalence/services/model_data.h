@@ -10,7 +10,7 @@
 #include "equivalence/verify/verify.h"
 #include "io/safetensors.h"
 #include "io/tokenizers/tokenizer.h"
-#include "streams/placement.h"
+#include "streams/plan.h"
 #include "streams/stream.h"
 #include "training/spec/data_spec.h"
 
@@ -31,7 +31,7 @@ std::unique_ptr<nn::Module> load_finite_model(const std::string& path);
 std::string spec_text(const std::string& path);
 
 // The streams of a file whose parameters are in `form`, as the JSON file at `path` describes them. outline: the file's
-// tensors, whose values are not used; converted: as for placement_in().
+// tensors, whose values are not used; converted: as for plan_in().
 std::vector<streams::FileStream> described_streams(const std::string& path, const TensorMap& outline, bool converted,
                                                    streams::Form form);
 

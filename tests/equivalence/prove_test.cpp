@@ -76,7 +76,7 @@ TEST_CASE("the forms of a plain model, which knows nothing of them, train as Pre
   for (const streams::Form form : streams::centred_forms()) {
     INFO(name_of(form));
     test::PlainNet mapped = make(form, streams::Stored::mapped);
-    mapped.load_state_dict(convert(raw.state_dict(), streams::placement_of(raw), form).state);
+    mapped.load_state_dict(convert(raw.state_dict(), streams::plan_of(raw), form).state);
     check_close(mapped(ids), expected, 64 * 12 * 0x1p-52);
   }
 }

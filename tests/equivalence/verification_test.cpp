@@ -1,7 +1,7 @@
 // The verdict on two files: a change of any single entry is detected; conversion and rounding are accepted; and changes
 // that the function cannot depend on are ignored.
 #include "equivalence/verify/stream_check.h"
-#include "streams/placement.h"
+#include "streams/plan.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/model_cases/model_case.h"
 
@@ -12,15 +12,15 @@ namespace {
 constexpr Form kForms[] = {Form::layer_norm, Form::rms_norm, Form::crms_norm, Form::crms_isometric};
 constexpr Form kMapped[] = {Form::rms_norm, Form::crms_norm, Form::crms_isometric};
 
-// A file and the placement of its tensors.
+// A file and the plan of its tensors.
 struct Held {
-  Held(const ModelFile& f) : file(f), layout(streams::placement_of(*ModelOptions(f.description).build())) {}
+  Held(const ModelFile& f) : file(f), plan(streams::plan_of(*ModelOptions(f.description).build())) {}
   ModelFile file;
-  streams::Placement layout;
+  streams::Plan plan;
 };
 
 EntryComparison entries(const Held& a, const Held& b) {
-  return compare_entries(a.file.state, a.layout, b.file.state, b.layout);
+  return compare_entries(a.file.state, a.plan, b.file.state, b.plan);
 }
 
 // The rows of the table that are pre_ln and can be converted, and models in other forms.
@@ -51,7 +51,7 @@ std::optional<Held> moved(Held held, const std::string& name, double ulps, doubl
   const int64_t flat = static_cast<int64_t>(randint(0, t.numel(), {1}, kCpu, generator).item());
   int dim = 0;
   bool last = false;
-  for (const streams::Place& p : held.layout.places) {
+  for (const streams::Place& p : held.plan.places) {
     if (p.name != name) continue;
     if (flat >= p.blind_begin && flat < p.blind_end) return {};
     if (p.role == Role::neutral) continue;
@@ -113,7 +113,7 @@ TEST_CASE("verify: one entry of any tensor, in any model and form, moved by 16 u
       // After a layer scale near 0, errors of f64 arithmetic hide the entry.
       if (dtype == DType::f64 && !is("model.layer_scale", "0")) continue;
       for (Form form : kForms) {
-        if (form != Form::layer_norm && (form == source.layout.form || form != kForms[1 + k / 2 % 3])) continue;
+        if (form != Form::layer_norm && (form == source.plan.form || form != kForms[1 + k / 2 % 3])) continue;
         const bool same_form = form == Form::layer_norm;
         const Held held = same_form ? source : Held(converted(source.file, form));
         const auto see = [&](const Held& from, double more, const Held& other) {
@@ -130,7 +130,7 @@ TEST_CASE("verify: one entry of any tensor, in any model and form, moved by 16 u
         see(held, 0, source);
         // After a small gain or layer scale, rounding may remove a change of the source.
         if (is("model.affine", "false") && is("model.layer_scale", "0"))
-          see(source, static_cast<double>(held.layout.width - 1) / 2, held);
+          see(source, static_cast<double>(held.plan.width - 1) / 2, held);
       }
     }
   }
@@ -147,7 +147,7 @@ TEST_CASE("verify: honest conversions are the same, through one form or two, in 
       for (size_t k = offset++ % 6; k < files.size(); k += 6) {
         const Held start(files[k]);
         for (Form first : kForms) {
-          if (first == start.layout.form) continue;
+          if (first == start.plan.form) continue;
           const Held once(converted(start.file, first));
           for (Form second : kForms) {
             if (second == first) continue;
@@ -332,13 +332,13 @@ TEST_CASE("verify: one coarse tensor does not move the others by its ulp") {
   const Agreement models = compare_models(file.description, file.state, wrong.description, wrong.state, inputs);
   INFO(models.deviation << " " << models.control);
   CHECK_FALSE(models.equivalent());
-  const streams::Placement layout = Held(file).layout;
-  const Agreement streams = compare_streams(file.state, layout, wrong.state, layout);
+  const streams::Plan plan = Held(file).plan;
+  const Agreement streams = compare_streams(file.state, plan, wrong.state, plan);
   INFO(streams.deviation << " " << streams.control);
   CHECK_FALSE(streams.equivalent());
   // One bf16 ulp for every weight would hide it from both comparisons.
   const TensorMap inflated = moved_by_rounding(file.state, DType::bf16, 1);
   const Agreement hides = compare_models(file.description, file.state, file.description, inflated, inputs);
   CHECK(models.deviation < 4 * hides.deviation);
-  CHECK(streams.deviation < 4 * compare_streams(file.state, layout, inflated, layout).deviation);
+  CHECK(streams.deviation < 4 * compare_streams(file.state, plan, inflated, plan).deviation);
 }

@@ -17,7 +17,7 @@
 #include "nn/print.h"
 #include "optim/adam.h"
 #include "optim/trust_ratio.h"
-#include "streams/placement.h"
+#include "streams/plan.h"
 #include "streams/transformer.h"
 #include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"
@@ -213,7 +213,7 @@ TEST_CASE("sharded parameters: no state dict, file or copy holds a rank's part a
                                             [&] { training::save_model(path, model); },
                                             [&] { (void)nn::clone(model); },
                                             [&] { training::SavedTraining(path, model, adamw, best); },
-                                            [&] { (void)streams::placement_of(model); }};
+                                            [&] { (void)streams::plan_of(model); }};
       for (const auto& way : ways) {
         const std::string said = test::thrown(way);
         check(said.find("this rank has only a part of 'token.weight'") != said.npos, &way - ways, " said '", said, "'");
