@@ -3,6 +3,7 @@
 #include "equivalence/verify/stream_check.h"
 #include "streams/plan.h"
 #include "tests/equivalence/model_files.h"
+#include "tests/model_cases/model_case.h"
 
 using Catch::Matchers::EndsWith;
 
@@ -22,30 +23,13 @@ EntryComparison entries(const Held& a, const Held& b) {
   return compare_entries(a.file.state, a.plan, b.file.state, b.plan);
 }
 
-// All kinds of models: learned and rotary positions, norms with and without gains, tied head, class token and mean
-// pooling, SwiGLU, layer scale, norms of queries and keys.
+// The rows of the table that are pre_ln and can be converted, and models in other forms.
 std::vector<ModelFile> kinds(uint64_t seed, DType dtype) {
   manual_seed(seed);
   std::vector<ModelFile> all;
-  using T = nn::TransformerOptions;
-  const T plain{}, affine{.affine = true}, no_bias{.affine = true, .bias = false},
-      rotary{.positions = nn::Positions::rotary, .affine = true},
-      llama{.activation = nn::Activation::swiglu, .positions = nn::Positions::rotary, .branch = {.layer_scale = 0.5}},
-      scaled{.affine = true, .branch = {.layer_scale = 0.5}},
-      of_heads{.positions = nn::Positions::alibi,
-               .qk_norm = NormKind::layer,
-               .parallel = true,
-               .shared_norm = true,
-               .affine = true,
-               .bias = false,
-               .qkv_bias = true};
-  for (const T& t : {plain, affine, no_bias, rotary, llama, scaled, of_heads})
-    for (bool tied : {false, true}) all.push_back(file_of(small_gpt(t, tied), {}, dtype));
-  for (T t : {plain, affine, scaled, llama})
-    for (bool pool : {false, true}) {
-      if (t.positions == nn::Positions::rotary) t.positions = nn::Positions::none;  // heads of width 3 cannot be turned
-      all.push_back(file_of(small_vit(t, pool), {}, dtype));
-    }
+  for (const test::ModelCase& c : test::model_cases())
+    if (c.model.transformer().connection == nn::kPreLn && !c.refused.contains(test::Promise::convert))
+      all.push_back(filled_file(*c.model.make(), dtype));
   for (Form form : kMapped) {  // tied heads that read a mapped table, and gains on raw weights of other forms
     const ModelFile tied = file_of(small_gpt({}, true), {.form = form, .storage = streams::Stored::mapped}, dtype);
     if (form != Form::rms_norm) all.push_back(tied);
