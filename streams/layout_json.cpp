@@ -1,11 +1,11 @@
-// The JSON of a layout (Layout::from_json).
+#include "streams/layout.h"
+
 #include <algorithm>
 #include <set>
 
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "io/json_text.h"
-#include "streams/layout.h"
 
 namespace isonorm::streams {
 namespace {
