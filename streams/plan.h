@@ -1,6 +1,6 @@
-// Plan lists for each tensor of a checkpoint whether it writes to the residual stream, reads from it through a
-// norm, or does neither. This is all that a conversion needs to know about a model. It comes from a module that was put
-// on a stream, or from a layout and a file.
+// Plan: a layout that was resolved against the tensors of a module or a checkpoint. It lists for each tensor whether it
+// writes to the residual stream, reads from it through a norm, or does neither. A conversion needs to know no more
+// about a model.
 #pragma once
 
 #include <string>
