@@ -90,7 +90,7 @@ Module& Module::replaceable(const std::string& name, Module& instead) {
             "' is part of a model that was parametrized as a whole; replace it before that");
     for (const auto& [path, m] : root->named_modules())
       check(std::ranges::find(m->borrowed_, &old) == m->borrowed_.end(), "replace: '", path, "' computes with '", name,
-            "', which it borrowed; build the model anew");
+            "', which it borrowed; build a new model");
     take_after(instead, old);
     instead.train(old.training_);
     tie_to(instead, old, *root);
@@ -491,8 +491,8 @@ void share_state(Module& twin, const Module& module) {
 
 void check_whole(const Module& module, const std::string& what) {
   for (const NamedParameter& p : module.named_parameters())
-    check(!p.is_part, what, ": of '", p.name,
-          "' this rank has a part alone; ShardedParameters and TensorParallel make the whole: whole()");
+    check(!p.is_part, what, ": this rank has only a part of '", p.name,
+          "'; ShardedParameters and TensorParallel make the whole: whole()");
 }
 
 TensorMap clone(const TensorMap& tensors) { return detached::clone(tensors); }

@@ -20,31 +20,30 @@ namespace {
 namespace nb = nanobind;
 using namespace services;
 
-// Returns (is it verified and written, lines).
-nb::tuple convert_file(const std::string& in, const std::string& out, const std::string& to, const std::string& from,
-                       const std::string& spec, const std::string& reference, const std::string& dtype,
-                       const std::string& data, const std::string& fold, double eps, bool inference) {
+// Returns the result as JSON.
+std::string convert_file(const std::string& in, const std::string& out, const std::string& to, const std::string& from,
+                         const std::string& spec, const std::string& reference, const std::string& dtype,
+                         const std::string& data, const std::string& fold, double eps, bool inference) {
   streams::form_named(to);
   if (!from.empty()) streams::form_named(from);
   if (!dtype.empty()) training::check_names("dtype", {dtype}, "f32, f64, bf16, f16");
   training::check_names("fold", {fold}, "all, none");
   Work work;
-  std::vector<std::string> lines;
   ConvertOptions o;
   o.in = in, o.out = out, o.from = from, o.to = to, o.spec = spec, o.reference = reference;
   o.dtype = dtype, o.data = data, o.fold = fold, o.eps = eps, o.inference = inference, o.quiet = true;
-  o.print = [&](const std::string& line) { lines.push_back(line); };
+  o.print = [](const std::string&) {};
   o.stop = [&] { return work.stopped(); };
-  const bool verified = work.run([&] {
+  const Converted found = work.run([&] {
     check_files(files_of(o));
     return convert(o);
   });
-  return nb::make_tuple(verified, lines);
+  return to_json(convert_schema()(found), found.text);
 }
 
-// Returns (verdict, lines, [{"stream", "verdict", "sentence", "outputs": {what: (deviation, bound)}}]).
-nb::tuple verify_files(const std::string& a, const std::string& b, const std::string& spec, const std::string& data,
-                       const std::string& up_to) {
+// Returns the result as JSON.
+std::string verify_files(const std::string& a, const std::string& b, const std::string& spec, const std::string& data,
+                         const std::string& up_to) {
   if (!up_to.empty() && up_to != "rotation")
     throw UsageError(text("up_to: \"", up_to, "\" is not \"rotation\", the one symmetry that is known"));
   Work work;
@@ -54,16 +53,7 @@ nb::tuple verify_files(const std::string& a, const std::string& b, const std::st
     check_files(files_of(options));
     return verify(options);
   });
-  nb::list streams;
-  for (const auto& [name, v] : found.streams) {
-    nb::dict outputs, stream;
-    for (const auto& [what, agreement] : v.outputs)
-      outputs[what.c_str()] = nb::make_tuple(agreement.deviation, agreement.bound());
-    stream["stream"] = name, stream["verdict"] = name_of(v.judgement().verdict), stream["sentence"] = v.sentence(),
-    stream["outputs"] = outputs;
-    streams.append(stream);
-  }
-  return nb::make_tuple(name_of(found.verdict()), found.lines(false), streams);
+  return to_json(verify_schema()(found), found.shown());
 }
 
 nb::dict said(const equivalence::StepInfo& info) {
@@ -73,9 +63,9 @@ nb::dict said(const equivalence::StepInfo& info) {
   return d;
 }
 
-// Returns (verdict, its document as text, as JSON).
-nb::tuple prove(const std::vector<std::string>& forms, int controls, const training::Given& given,
-                nb::object progress) {
+// Returns the result as JSON.
+std::string prove(const std::vector<std::string>& forms, int controls, const training::Given& given,
+                  nb::object progress) {
   equivalence::ProofOptions o;
   if (!forms.empty()) o.forms = forms;
   o.controls = controls;
@@ -90,8 +80,7 @@ nb::tuple prove(const std::vector<std::string>& forms, int controls, const train
     });
   };
   const equivalence::ProofResult proof = work.run([&] { return equivalence::prove(o, go_on); });
-  const reports::Document document = equivalence::document_of(proof);
-  return nb::make_tuple(name_of(proof.verdict), to_text(document, false), to_json(document));
+  return to_json(equivalence::document_of(proof));
 }
 
 }  // namespace

@@ -13,12 +13,6 @@ struct Verify {
   std::string json;
 };
 
-std::string in_lines(const std::vector<std::string>& lines) {
-  std::string all;
-  for (const std::string& line : lines) all += line + "\n";
-  return all;
-}
-
 int run(const Verify& verb, const CLI::App& command) {
   const services::VerifyOptions& o = verb.options;
   training::check_device(o.device);
@@ -26,9 +20,8 @@ int run(const Verify& verb, const CLI::App& command) {
   files.outputs.push_back({"--json", verb.json});
   check_outputs(files);
   const services::Verified found = services::verify(o);
-  print_and_write(in_lines(found.lines(o.quiet)), [&] {
-    write_json(verb.json, services::verify_schema()(found), in_lines(found.lines(false)), command);
-  });
+  print_and_write(found.shown(o.quiet),
+                  [&] { write_json(verb.json, services::verify_schema()(found), found.shown(), command); });
   return exit_code(found.verdict());
 }
 

@@ -46,7 +46,9 @@ const reports::Schema<TensorsComparison>& compare_schema() {
           .add(
               "verdict", [](const TensorsComparison& r) { return name_of(r.verdict); },
               "`equivalent`, `different` or `undecided`")
-          .add("sentence", sentence_of, "why, with the numbers that decide")
+          .add(
+              "sentence", [](const TensorsComparison& r) { return sentence_of(r); },
+              "why, with the numbers that decide")
           .add("identical", &TensorsComparison::identical, "equal to the last bit")
           .add(
               "first_difference",

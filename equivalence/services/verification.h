@@ -27,6 +27,7 @@ struct Verified {
 
   equivalence::Verdict verdict() const;  // the worst of the streams
   std::vector<std::string> lines(bool quiet) const;
+  std::string shown(bool quiet = false) const;  // the lines, each with its end
 };
 
 // The files that a verification reads.

@@ -98,13 +98,15 @@ const reports::Schema<ProofResult>& proof_schema() {
           .add(
               "verdict", [](const ProofResult& p) { return name_of(p.verdict); },
               "`equivalent`: every run came out as expected; `different`: one did not; `undecided`")
-          .add("sentence", sentence_of, "the verdict and the numbers that decide")
+          .add(
+              "sentence", [](const ProofResult& p) { return sentence_of(p); },
+              "the verdict and the numbers that decide")
           .add(
               "horizon",
               [](const ProofResult& p) {
                 return Reach{p.horizon, p.reference.losses.size()};
               },
-              "the steps up to which a wrong training is told from rounding", horizon)
+              "the steps up to which a negative control is told from rounding", horizon)
           .add(
               "detectable", [](const ProofResult& p) { return p.horizon.detectable; },
               "relative deviations from here on are detected at any step up to the horizon", magnitude_fields())

@@ -10,19 +10,17 @@ from ._isonorm import Tensor, __version__
 _os.sched_setaffinity(0, _mask)
 
 from ._compare import assert_equivalent, compare
-from ._files import Converted, Proof, Verified, convert, prove, verify
-from ._result import Difference, Power, Probe, Result
+from ._files import FileResult, convert, prove, verify
+from ._result import Detectable, Difference, Probe, Result
 from ._tensor import tensor
 
 __all__ = [
-    "Converted",
+    "Detectable",
     "Difference",
-    "Power",
+    "FileResult",
     "Probe",
-    "Proof",
     "Result",
     "Tensor",
-    "Verified",
     "assert_equivalent",
     "compare",
     "convert",

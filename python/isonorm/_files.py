@@ -1,4 +1,4 @@
-"""What the program isonorm does with files and proofs: convert, verify, prove."""
+"""The work of the program isonorm on files, and proofs: convert, verify, prove."""
 
 import json
 import os
@@ -12,7 +12,7 @@ Path = Union[str, bytes, os.PathLike]
 
 
 def _path(path):
-    """As text without a NUL, where C++ would end it. UnicodeEncodeError where it is no UTF-8."""
+    """As text without a NUL, at which C++ would end it. Raises UnicodeEncodeError if it is not UTF-8."""
     name = os.fsdecode(path)
     name.encode()
     if "\0" in name:
@@ -21,47 +21,15 @@ def _path(path):
 
 
 @dataclass(frozen=True)
-class Converted:
-    """bool(result): whether the conversion was verified and written."""
+class FileResult:
+    """What `isonorm convert`, `verify` or `prove` writes with --json (docs/results.md): result["verdict"], result["horizon"]["steps"].
+    document: all of it as a dict. bool(result): the verdict is "equivalent"; of convert: verified and written."""
 
-    written: bool
-    lines: list[str]
-
-    def __bool__(self):
-        return self.written
-
-    def __str__(self):
-        return "\n".join(self.lines)
-
-    __repr__ = __str__
-
-
-@dataclass(frozen=True)
-class Verified:
-    """bool(result): whether the two files are one function. streams: of each residual stream {"stream", "verdict", "sentence",
-    "outputs": {what: (deviation, bound)}}."""
-
-    verdict: str  # "equivalent", "different" or "undecided"
-    lines: list[str]
-    streams: list[dict]
-
-    def __bool__(self):
-        return self.verdict == "equivalent"
-
-    def __str__(self):
-        return "\n".join(self.lines)
-
-    __repr__ = __str__
-
-
-@dataclass(frozen=True)
-class Proof:
-    """bool(result): whether every run came out as expected. document: what `isonorm prove --json` writes, as a dict with "title",
-    "verdict", "sentence", "values", "tables", "curves", "environment", "options" and more."""
-
-    verdict: str  # "equivalent", "different" or "undecided"
-    text: str = field(repr=False)
     document: dict = field(repr=False)
+
+    @property
+    def verdict(self):
+        return self.document["verdict"]
 
     def __bool__(self):
         return self.verdict == "equivalent"
@@ -70,9 +38,13 @@ class Proof:
         return self.document[name]
 
     def __str__(self):
-        return self.text
+        return self.document["text"].rstrip("\n")
 
     __repr__ = __str__
+
+
+def _result(document):
+    return FileResult(json.loads(document))
 
 
 def convert(
@@ -88,7 +60,7 @@ def convert(
     fold: str = "all",
     eps: float = 0.0,
     inference: bool = False,
-) -> Converted:
+) -> FileResult:
     """A checkpoint, safetensors file or folder of the Hugging Face hub in another form of its residual stream ("layer_norm",
     "rms_norm", "crms_norm", "crms_isometric"), verified before it is written: `isonorm convert`, whose options these are (source:
     --from). Where the result is not the same function nothing is written, and bool(result) is False.
@@ -96,8 +68,8 @@ def convert(
     Raises ValueError on bad input and options, OSError where a file cannot be read or written, KeyboardInterrupt on Ctrl-C (then
     nothing is written). Other threads run meanwhile.
     """
-    return Converted(
-        *_isonorm.convert(
+    return _result(
+        _isonorm.convert(
             _path(path_in),
             _path(path_out),
             form,
@@ -113,19 +85,17 @@ def convert(
     )
 
 
-def verify(path_a: Path, path_b: Path, *, spec: Path = "", data: Path = "", up_to: str = "") -> Verified:
+def verify(path_a: Path, path_b: Path, *, spec: Path = "", data: Path = "", up_to: str = "") -> FileResult:
     """Whether two checkpoints are one function, whatever the forms of their streams: `isonorm verify`, whose options these are.
 
     Raises ValueError on bad input, OSError where a file cannot be read, KeyboardInterrupt on Ctrl-C. Other threads run meanwhile.
     """
-    return Verified(
-        *_isonorm.verify(_path(path_a), _path(path_b), spec=_path(spec), data=_path(data), up_to=up_to)
-    )
+    return _result(_isonorm.verify(_path(path_a), _path(path_b), spec=_path(spec), data=_path(data), up_to=up_to))
 
 
 def prove(
     *, forms: Iterable[str] = (), controls: int = 4, progress: Optional[Callable[[dict], Any]] = None, **options: Any
-) -> Proof:
+) -> FileResult:
     """Trains Pre-LN, the forms, controls and negative controls side by side, and compares them at every step: `isonorm prove`,
     whose options these are, with underscores (steps=20, width=32, model="gpt", data=...).
 
@@ -137,7 +107,6 @@ def prove(
     def word(value):
         return str(value).lower() if isinstance(value, bool) else _path(value) if isinstance(value, (str, bytes, os.PathLike)) else str(value)
 
-    verdict, text, document = _isonorm.prove(
-        list(forms), controls, {name: word(value) for name, value in options.items()}, progress
+    return _result(
+        _isonorm.prove(list(forms), controls, {name: word(value) for name, value in options.items()}, progress)
     )
-    return Proof(verdict, text, json.loads(document))

@@ -46,9 +46,7 @@ class Texts(unittest.TestCase):
     def test_repr_is_str(self):
         for r in (
             RESULT,
-            isonorm.Converted(True, ["one", "two"]),
-            isonorm.Verified(True, ["one", "two"], []),
-            isonorm.Proof("equivalent", "one\ntwo", {}),
+            isonorm.FileResult({"verdict": "equivalent", "text": "one\ntwo\n"}),
         ):
             self.assertEqual(repr(r), str(r))
             self.assertIn("\n", repr(r))

@@ -32,7 +32,7 @@ std::string some_ids(int width) {
 
 }  // namespace
 
-TEST_CASE("older files: a training on bytes of any file goes on, with --text or without") {
+TEST_CASE("older files: a training on bytes of any file resumes, with --text or without") {
   const Folder f;
   std::string table = "id,text\n", bytes;
   for (int i = 0; i < 300; ++i) table += text(i, ",word ", i % 7, "\n"), bytes += static_cast<char>(i % 20);

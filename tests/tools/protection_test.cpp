@@ -44,33 +44,33 @@ constexpr Row kRows[] = {
     {"table --model gpt --data @text", "--data:text", "--json --report", ""},
     {"experiment perplexity --data @text", "--data:text", "--json --report", "NAME --svg"},
     {"experiment cnn-norms --data @pictures", "--data:pictures/train/a/x.png", "--json --report", ""},
-    {"convert @a OUT --to rms_norm --spec @b --from layer_norm --reference @c", "IN:a --spec:b --reference:c", "OUT",
+    {"convert @a OUT --to rms_norm --spec @b --from layer_norm --reference @c", "IN:a --spec:b --reference:c", "OUT --json",
      ""},
-    {"convert @a OUT --to rms_norm --data @pairs", "IN:a --data:pairs/source.txt", "OUT", ""},
-    {"convert @a OUT --to rms_norm --data @pictures", "--data:pictures/train/a/x.png", "OUT", ""},
+    {"convert @a OUT --to rms_norm --data @pairs", "IN:a --data:pairs/source.txt", "OUT --json", ""},
+    {"convert @a OUT --to rms_norm --data @pictures", "--data:pictures/train/a/x.png", "OUT --json", ""},
     {"convert @hub/model.safetensors OUT --to rms_norm --from layer_norm --spec @hub",
      "--spec:hub/config.json --spec:hub/part.safetensors --spec:hub/model.safetensors.index.json "
      "--spec:hub/pytorch_model.bin --spec:hub/tokenizer.json",
-     "OUT", ""},
-    {"rotate @a OUT --basis @q.npy --spec @b --from rms_norm", "IN:a --basis:q.npy --spec:b", "OUT", ""},
-    {"rotate @a OUT --basis haar:1 --data @text", "IN:a --data:text", "OUT", ""},
-    {"verify @a @b --spec @c --data @text", "A:a B:b --spec:c --data:text", "", ""},
-    {"verify @hub @b", "A:hub/part.safetensors", "", ""},
+     "OUT --json", ""},
+    {"rotate @a OUT --basis @q.npy --spec @b --from rms_norm", "IN:a --basis:q.npy --spec:b", "OUT --json", ""},
+    {"rotate @a OUT --basis haar:1 --data @text", "IN:a --data:text", "OUT --json", ""},
+    {"verify @a @b --spec @c --data @text", "A:a B:b --spec:c --data:text", "--json", ""},
+    {"verify @hub @b", "A:hub/part.safetensors", "--json", ""},
     {"hooks @b", "SPEC:b", "", ""},
     {"spec @hub", "FOLDER:hub/config.json", "", ""},
     {"compare @a @b --map @c --spec @d --order @e --control @f", "A:a B:b --map:c --spec:d --order:e --control:f",
      "--json", ""},
-    {"perturb @a OUT", "IN:a", "OUT", ""},
+    {"perturb @a OUT", "IN:a", "OUT --json", ""},
     {"audit --checkpoint @a", "--checkpoint:a", "--json --report", ""},
-    {"import @hub OUT", "FOLDER:hub/config.json FOLDER:hub/part.safetensors FOLDER:hub/tokenizer.json", "OUT", ""},
-    {"export @a.onnx OUT.onnx", "IN:a.onnx", "OUT", ""},
-    {"export @a.gguf OUT.gguf --like @hub", "IN:a.gguf --like:hub/config.json --like:hub/tokenizer.json", "OUT", ""},
+    {"import @hub OUT", "FOLDER:hub/config.json FOLDER:hub/part.safetensors FOLDER:hub/tokenizer.json", "OUT --json", ""},
+    {"export @a.onnx OUT.onnx", "IN:a.onnx", "OUT --json", ""},
+    {"export @a.gguf OUT.gguf --like @hub", "IN:a.gguf --like:hub/config.json --like:hub/tokenizer.json", "OUT --json", ""},
     {"tokenize @tok @text OUT",
-     "TOKENIZER:tok/tokenizer.json TOKENIZER:tok/vocab.json TOKENIZER:tok/merges.txt IN:text", "OUT", ""},
-    {"tokenize @tok/vocab.json @text OUT", "TOKENIZER:tok/merges.txt", "OUT", ""},
+     "TOKENIZER:tok/tokenizer.json TOKENIZER:tok/vocab.json TOKENIZER:tok/merges.txt IN:text", "OUT --json", ""},
+    {"tokenize @tok/vocab.json @text OUT", "TOKENIZER:tok/merges.txt", "OUT --json", ""},
     {"sample @a x --tokenizer @tok", "MODEL:a --tokenizer:tok/tokenizer.json", "", "PROMPT"},
     {"sample @a x --data @text", "--data:text", "", ""},
-    {"info @a", "FILE:a", "", ""},
+    {"info @a", "FILE:a", "--json", ""},
     {"plot @a @b", "LOG:a LOG:b", "--report --json", "--svg"},
     {"evaluate @a --text --data @text --tokenizer @tok", "MODEL:a --data:text --tokenizer:tok/tokenizer.json", "--json",
      ""},
@@ -185,7 +185,7 @@ TEST_CASE("every verb, and every option that may name a file, is in the table") 
     }
 }
 
-TEST_CASE("no verb writes over what it reads") {
+TEST_CASE("no verb overwrites its inputs") {
   const Folder f;
   make_files(f);
   for (const Row& row : kRows) {
@@ -253,7 +253,7 @@ TEST_CASE("names that an output takes on its way are kept from inputs, too") {
     f.succeeds("train +small --model translator --data @pairs --json @pairs/result.json --steps 1 --batch 2");
 }
 
-TEST_CASE("what is written beside an output never replaces a file of somebody else") {
+TEST_CASE("temporary files of an output never replace other files") {
   const Folder f;
   const std::string small = "train +small -q --save-every 1 --checkpoint @c", train = small + " --steps 2";
   for (const char* beside : {"c.toml", "c.previous", "c.lock"}) {
