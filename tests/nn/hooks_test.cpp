@@ -199,3 +199,19 @@ TEST_CASE("a hook on a block sees the residual stream, and what it returns goes 
   LayerNorm norm(8, {.affine = false});
   check_close(gpt(ids), linear(norm(between), state.at("head.weight"), state.at("head.bias")), 1e-12);
 }
+
+TEST_CASE("a hook on one layer of an MLP is called, though both layers and GELU are one op without it") {
+  const Tensor x = randn({4, 6}, {DType::f64});
+  for (const char* name : {"fc1", "fc2"}) {
+    INFO(name);
+    FeedForward mlp(6, {.hidden = 9});
+    mlp.to(DType::f64);
+    const Tensor plain = mlp(x);
+    int calls = 0;
+    for (const auto& child : mlp.children())
+      if (child->name() == name)
+        child->on_forward([&](const Module&, const Tensor&, const Tensor& y) { return ++calls, y; });
+    check_close(mlp(x), plain, 64 * 0x1p-52);
+    CHECK(calls == 1);
+  }
+}
