@@ -7,6 +7,7 @@
 #include "equivalence/verify/verify.h"
 #include "io/checkpoint.h"
 #include "nn/generate.h"
+#include "nn/recurrent/recurrent.h"
 #include "optim/adam.h"
 #include "optim/clip.h"
 #include "optim/ema.h"
