@@ -11,14 +11,14 @@
 namespace isonorm::equivalence {
 namespace {
 
-struct Measured {
+struct Distances {
   double apart = 0, largest = 0;  // max |x - r|, max |r|
   double along = 0, square = 0;   // <x - r, r>, <r, r>
 };
 
 // One pass. Products are in units of a power of two near the largest entry, so that no square over- or underflows. A
 // NaN shows in `along`, but not in `apart`.
-template <class T> Measured measured(const Tensor& value, const Tensor& reference, double scale) {
+template <class T> Distances distances(const Tensor& value, const Tensor& reference, double scale) {
   const Tensor a = detached::contiguous(value), b = detached::contiguous(reference);
   const T *const x = a.data<T>(), *const y = b.data<T>();
   const double unit = std::ldexp(1, std::min(-std::ilogb(scale), 1000));
@@ -45,8 +45,8 @@ Offset offset(const Pair& p) {
   NoGrad no_grad;
   const Tensor value = to(p.value, kCpu), reference = to(p.reference, kCpu);
   const bool is_f32 = value.dtype() == DType::f32 && reference.dtype() == DType::f32;
-  const Measured m = is_f32 ? measured<float>(value, reference, p.scale)
-                            : measured<double>(value.to(DType::f64), reference.to(DType::f64), p.scale);
+  const Distances m = is_f32 ? distances<float>(value, reference, p.scale)
+                             : distances<double>(value.to(DType::f64), reference.to(DType::f64), p.scale);
   Offset o{.entry = std::isfinite(m.along) ? m.apart / p.scale : deviation({p})};
   if (m.largest == p.scale) o.factor = std::abs(m.along) / m.square;
   return o;
