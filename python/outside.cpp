@@ -240,7 +240,7 @@ void bind_comparison(nb::module_& m) {
       nb::arg("control"), nb::arg("dtype"), "30 control + 64 eps: the largest deviation that rounding explains.");
   m.def(
       "largest_bound", [](const std::string& dtype) { return largest_bound(dtype_named(dtype)); }, nb::arg("dtype"),
-      "The largest bound that has power: 1e-5 in f64, 1e-2 in f32.");
+      "The largest bound that detects mistakes: 1e-5 in f64, 1e-2 in f32.");
   m.def(
       "moved_by_one_ulp",
       [](const Tensor& x, uint64_t seed, uint64_t stream) { return moved_by_ulps(x, seed, stream); }, nb::arg("x"),

@@ -24,7 +24,7 @@ int run(const Convert& verb, const CLI::App& command, const reports::Schema<serv
   const services::Converted found = services::convert(o);
   write_json(verb.json, schema(found), found.text, command);
   printing.check();
-  return found.written ? kOk : kNotEquivalent;
+  return found.written ? kOk : kDifferent;
 }
 
 // Adds the options for the result that both verbs have, and their exit codes.

@@ -11,7 +11,7 @@ namespace isonorm::tools {
 // kUndecided: rounding could explain as much as a mistake would show (equivalence/lockstep/result.h).
 enum ExitCode {
   kOk = 0,
-  kNotEquivalent = 1,
+  kDifferent = 1,
   kUsage = 2,
   kInvalid = 3,
   kIo = 4,

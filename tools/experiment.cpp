@@ -61,7 +61,7 @@ int run(Options o) {
   print_and_write(
       text(reports::wrapped(e.claim, width), '\n', reports::wrapped(text("(", e.source, ")"), width), "\n\n"),
       [&] { show(document_of(e, o.experiment, r, seconds), false, o.report, o.json); });
-  return r.undecided ? kUndecided : r.confirmed ? kOk : kNotEquivalent;
+  return r.undecided ? kUndecided : r.confirmed ? kOk : kDifferent;
 }
 
 }  // namespace

@@ -10,10 +10,10 @@
 
 namespace isonorm::tools {
 
-// The exit code of a verdict: kOk if same, kNotEquivalent if different, else kUndecided.
+// The exit code of a verdict: kOk if equivalent, kDifferent if different, else kUndecided.
 constexpr int exit_code(equivalence::Verdict v) {
   using equivalence::Verdict;
-  return v == Verdict::equivalent ? kOk : v == Verdict::different ? kNotEquivalent : kUndecided;
+  return v == Verdict::equivalent ? kOk : v == Verdict::different ? kDifferent : kUndecided;
 }
 
 struct Verb {

@@ -21,7 +21,7 @@ void check_width(int64_t width, const char* verb);
 // 30 D_c + 64 eps(format): the largest deviation that rounding explains if the controls reach D_c.
 double bound(double control, NumberFormat format);
 
-// The largest bound that has power, whatever a negative control reaches: 1e-5 in f64, 1e-2 in coarser formats.
+// The largest bound that detects mistakes, whatever a negative control reaches: 1e-5 in f64, 1e-2 in coarser formats.
 double largest_bound(NumberFormat format);
 
 // The largest D(t) / bound(D_c(t)) of loss, gradient and weights over all steps. NaN if a deviation is NaN, or if run

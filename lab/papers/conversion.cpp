@@ -79,7 +79,7 @@ ExperimentResult conversion(const ExperimentOptions& options) {
   ExperimentResult r;
   Margin margin(kSame, kDifferent);
   const auto cell = [&](double v, bool same) { return reports::number_cell(v, margin.take(v, same)); };
-  const auto expected = [](bool same) { return reports::TextCell{same ? "same" : "different"}; };
+  const auto expected = [](bool same) { return reports::TextCell{same ? "equivalent" : "different"}; };
   reports::TextTable table{.heading = "Logits and gradients of every form",
                            .columns = {"model", "form, weights", "logits", "expected", "gradients", "expected"},
                            .caption = text("Largest deviation from Pre-LN over ", kDraws,
@@ -107,7 +107,7 @@ ExperimentResult conversion(const ExperimentOptions& options) {
                           .low = 1e-17,
                           .high = 100,
                           .width = 340,
-                          .zones = {{"good", "same", 1e-17, kSame}, {"bad", "different", kDifferent, 100}}};
+                          .zones = {{"good", "equivalent", 1e-17, kSame}, {"bad", "different", kDifferent, 100}}};
     for (size_t i = 0; i < std::size(kRows); ++i) {
       const Row& row = kRows[i];
       table.rows.push_back({{name_of(model)},

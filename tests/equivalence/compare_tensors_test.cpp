@@ -196,7 +196,7 @@ TEST_CASE("compare tensors: what is the same says below which share it saw nothi
   CHECK_THAT(said(a, a), !Contains("not seen"));
 }
 
-TEST_CASE("compare tensors: the same says from which factor on a tensor would have shown, and from there on it does") {
+TEST_CASE("compare tensors: a factor that is called detectable is detected") {
   const Tensor weight = drawn().weight;
   const double tolerances[] = {1e-10, 1e-4, 3e-2};  // as documented
   const DType dtypes[] = {DType::f64, DType::f32, DType::bf16};

@@ -182,7 +182,7 @@ TEST_CASE("a reduced certificate is certified, whatever the number of threads") 
 
 TEST_CASE("a forged part makes the certificate fail, and is named") {
   using R = CertificateResult;
-  const auto unseen = [](size_t at) {  // a negative control with the result "same"
+  const auto unseen = [](size_t at) {  // a negative control that comes out equivalent
     return [at](R& r) {
       NegativeControlResult& n = r.negatives[at];
       REQUIRE(n.detectable);

@@ -52,10 +52,9 @@ TEST_CASE("right pairs: none is called different, and in f64 gradients are decid
     }
 }
 
-// "would show": the median over seeds of the least factor (gradients) or difference (trajectories) of a gradient that
-// would have shown.
+// "detectable": the median over seeds of the detectable factor (gradients) or deviation (trajectories) of a gradient.
 TEST_CASE("right pairs: 54 seeds of each in f64 and f32", "[.long]") {
-  std::printf("%-72s %5s %5s %9s %9s %10s\n", "pair", "dtype", "same", "undecided", "different", "would show");
+  std::printf("%-72s %5s %5s %9s %9s %10s\n", "pair", "dtype", "equal", "undecided", "different", "detectable");
   int comparisons = 0, different = 0;
   for (const right_pairs::RightPair& pair : right_pairs::all_pairs())
     for (const DType dtype : {DType::f64, DType::f32}) {

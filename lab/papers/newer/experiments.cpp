@@ -135,7 +135,7 @@ class Measured {
     expected_ = expected_ && (expected || c.verdict == Verdict::undecided);
     const auto tone = expected ? reports::Tone::plain : reports::Tone::bad;
     std::vector<reports::TextCell>& cells = table_.rows.back();
-    cells[4] = {c.equivalent() ? "the same" : c.verdict == Verdict::different ? "different" : "undecided", tone};
+    cells[4] = {name_of(c.verdict), tone};
     cells[5] = reports::number_cell(c.deviation, tone), cells[6] = reports::number_cell(c.control);
   }
   void row(const char* form, const char* what, double off, bool same) {
