@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/error.h"
 #include "core/printed.h"
 #include "reports/text_layout.h"
 
