@@ -55,7 +55,7 @@
 #include "equivalence/compare/shift_blind.h"
 #include "equivalence/convert/convert.h"
 #include "equivalence/convert/convertible.h"
-#include "streams/placement.h"
+#include "streams/plan.h"
 #include "equivalence/coordinates/lifted.h"
 #include "equivalence/coordinates/parametrisation.h"
 #include "equivalence/grid/grid.h"

@@ -41,7 +41,7 @@ int main() try {
       std::printf("  %-24s %s\n", t.name.c_str(), t.what.c_str());
 
   // A reader of the bare stream depends on the stream's mean, which the other forms do not have.
-  streams::Placement layout = streams::placement_of(model);
+  streams::Plan layout = streams::plan_of(model);
   for (streams::Place& p : layout.places)
     if (p.name == "head.weight") p.norm = "";
   try {

@@ -61,10 +61,10 @@ MultiheadAttention::MultiheadAttention(int64_t width, MultiheadAttentionOptions 
       inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(options_.heads * options_.head_width, *o.inner_norm))
                                : nullptr),
       proj_(add("proj", BranchOutput(options_.heads * options_.head_width, width, o.bias, o.branch))) {
-  check(!o.alibi || o.causal, "attention: ALiBi is for attention that is causal");
+  check(!o.alibi || o.causal, "attention: ALiBi needs causal attention");
   const int64_t turned = options_.rotary_width;
   check(o.rotary_base == 0 || (turned % 2 == 0 && turned <= options_.head_width),
-        "attention: rotary positions turn pairs of entries, here ", turned, " of head_width ", options_.head_width);
+        "attention: rotary positions rotate pairs of entries, here ", turned, " of head_width ", options_.head_width);
   const int64_t inner = options_.heads * options_.head_width;
   if (o.rotary_base != 0) return;
   if (k_norm_ && k_norm_->bias.defined()) k_norm_->mark_blind("bias", 0, options_.head_width);

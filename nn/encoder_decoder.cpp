@@ -71,7 +71,7 @@ Encoded EncoderDecoder::encode(const Tensor& source) {
     const Tensor tokens = sum(padded.to(DType::f32), {1});
     const std::vector<float> counts = tokens.to_vector<float>();
     for (size_t i = 0; i < counts.size(); ++i)
-      check(counts[i] < static_cast<float>(source.size(1)), "encoder-decoder: source ", i, " is nothing but padding");
+      check(counts[i] < static_cast<float>(source.size(1)), "encoder-decoder: source ", i, " has only padding");
   }
   const Dims shape{source.size(0), 1, 1, source.size(1)};
   const Tensor zeros = full(shape, 0, {source_.weight.dtype(), source.device()});
@@ -170,7 +170,7 @@ std::vector<std::vector<int64_t>> translate(EncoderDecoder& model, const Tensor&
   DecodeOptions whole = o;
   if (o.length == 0) whole.length = m.context;
   check(o.beams > 0 && o.length >= 0 && o.length <= m.context, "translate: ", o.beams, " beams of ", o.length,
-        " ids, expected at least 1 of 1 to ", m.context, " ids, or 0 for as many");
+        " ids, expected at least 1 beam, and 1 to ", m.context, " ids or 0 for all of them");
   check(o.length_penalty >= 0 && std::isfinite(o.length_penalty), "translate: the length penalty is ", o.length_penalty,
         ", expected a finite number of at least 0");
   check(o.begin >= 0 && o.begin < m.vocab && o.end >= 0 && o.end < m.vocab, "translate: ids ", o.begin, " and ", o.end,

@@ -2,7 +2,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/ops/shape.h"
-#include "core/error.h"
+#include "nn/module.h"
 
 namespace isonorm::nn {
 namespace {
@@ -37,6 +37,18 @@ Tensor ModuleHooks::run(const Module& module, const Tensor& x,
   });
   if (!ends) on_grad(input, call);
   return output;
+}
+
+ModuleHookHandle Module::on_forward(ForwardHook hook) {
+  check(static_cast<bool>(hook), "on_forward: the hook is empty");
+  if (!hooks_) hooks_ = std::make_shared<ModuleHooks>();
+  return {hooks_, hooks_->forward.emplace_back(std::make_shared<ForwardHook>(std::move(hook)))};
+}
+
+ModuleHookHandle Module::on_backward(BackwardHook hook) {
+  check(static_cast<bool>(hook), "on_backward: the hook is empty");
+  if (!hooks_) hooks_ = std::make_shared<ModuleHooks>();
+  return {hooks_, hooks_->backward.emplace_back(std::make_shared<BackwardHook>(std::move(hook)))};
 }
 
 void ModuleHookHandle::remove() {

@@ -38,18 +38,6 @@ Tensor Module::operator()(const Tensor& x) {
   return with_hooks(x, [this](const Tensor& input) { return forward(input); });
 }
 
-ModuleHookHandle Module::on_forward(ForwardHook hook) {
-  check(static_cast<bool>(hook), "on_forward: the hook is empty");
-  if (!hooks_) hooks_ = std::make_shared<ModuleHooks>();
-  return {hooks_, hooks_->forward.emplace_back(std::make_shared<ForwardHook>(std::move(hook)))};
-}
-
-ModuleHookHandle Module::on_backward(BackwardHook hook) {
-  check(static_cast<bool>(hook), "on_backward: the hook is empty");
-  if (!hooks_) hooks_ = std::make_shared<ModuleHooks>();
-  return {hooks_, hooks_->backward.emplace_back(std::make_shared<BackwardHook>(std::move(hook)))};
-}
-
 Tensor Module::forward(const Tensor&) {
   check(false, kind_of(*this),
         " has no `Tensor forward(const Tensor& x) override`; write it, or call the operator() that the class has");
@@ -102,7 +90,7 @@ Module& Module::replaceable(const std::string& name, Module& instead) {
             "' is part of a model that was parametrized as a whole; replace it before that");
     for (const auto& [path, m] : root->named_modules())
       check(std::ranges::find(m->borrowed_, &old) == m->borrowed_.end(), "replace: '", path, "' computes with '", name,
-            "', which it borrowed; build the model anew");
+            "', which it borrowed; build a new model");
     take_after(instead, old);
     instead.train(old.training_);
     tie_to(instead, old, *root);
@@ -503,8 +491,8 @@ void share_state(Module& twin, const Module& module) {
 
 void check_whole(const Module& module, const std::string& what) {
   for (const NamedParameter& p : module.named_parameters())
-    check(!p.is_part, what, ": of '", p.name,
-          "' this rank has a part alone; ShardedParameters and TensorParallel make the whole: whole()");
+    check(!p.is_part, what, ": this rank has only a part of '", p.name,
+          "'; ShardedParameters and TensorParallel make the whole: whole()");
 }
 
 TensorMap clone(const TensorMap& tensors) { return detached::clone(tensors); }

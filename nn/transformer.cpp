@@ -29,19 +29,19 @@ TransformerOptions TransformerOptions::complete() const {
   check(o.kv_heads > 0 && o.heads % o.kv_heads == 0, "transformer: ", o.heads, " heads cannot share ", o.kv_heads,
         " of keys and values");
   check(o.depth > 0 || !o.connection.bare_entry, "transformer: depth 0 with connections ", o.connection.name,
-        ", whose blocks alone have the norms");
+        ", which have norms only in their blocks");
   check(o.norm == NormKind::layer || o.norm == NormKind::rms || o.norm == NormKind::none, "transformer: its norms are ",
         name_of(o.norm), ", expected layer_norm, rms_norm or none");
-  check(!o.scaled_gains || o.affine, "transformer: gains are to begin at 1/sqrt(l), and the norms have none");
+  check(!o.scaled_gains || o.affine, "transformer: scaled gains need affine norms");
   check(!rotates(o.positions) || (o.rotary_width() > 0 && o.rotary_width() % 2 == 0),
-        "transformer: rotary positions turn pairs of entries, head_width ", o.head_width, " has ", o.rotary_width(),
-        " to turn");
+        "transformer: rotary positions rotate pairs of entries, head_width ", o.head_width, " gives ", o.rotary_width(),
+        " entries to rotate");
   check(!rotates(o.positions) || o.rotary_base > 0, "transformer: rotary base ", o.rotary_base, " is not positive");
   check(o.positions != Positions::alibi || o.precision.products == Precision::full,
         "transformer: ALiBi's scores are too coarse in bf16");
   check(!o.parallel || o.connection == kPreLn, "transformer: parallel branches with connections ", o.connection.name,
         ", expected pre_ln");
-  check(!o.shared_norm || o.parallel, "transformer: a norm is shared by branches that are not parallel");
+  check(!o.shared_norm || o.parallel, "transformer: a shared norm needs parallel branches");
   check(o.precision.residual == Precision::full || o.precision.products == Precision::bf16,
         "transformer: the precision of the residual stream is ", name_of(o.precision.residual),
         ", the precision of products ", name_of(o.precision.products), "; a bf16 residual stream needs bf16 products");
@@ -95,8 +95,8 @@ Tensor positions_from(Embedding& table, int64_t first, int64_t n) {
 TransformerBlock::TransformerBlock(const TransformerOptions& o, const BlockPlace& place)
     : TransformerBlock(o, place, o.connection.block(o.width, o.block_norm(), place)) {
   check(place.stack != Stack::decoder || cross_, "block: connections ", o.connection.name,
-        " made none for a decoder's third sub-layer");
-  check(!options_.parallel || !cross_, "block: parallel branches in a decoder, whose branches read each other's sums");
+        " have no cross-attention for a decoder");
+  check(!options_.parallel || !cross_, "block: a decoder cannot have parallel branches");
 }
 
 TransformerBlock::TransformerBlock(const TransformerOptions& o, const BlockPlace& place, BlockConnections c)

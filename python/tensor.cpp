@@ -183,7 +183,7 @@ void bind_tensor(nb::module_& m) {
       .def_prop_ro(
           "dtype", [](const Tensor& t) { return name_of(t.dtype()); }, "'f32', 'f64', 'bf16', 'i64' or 'u8'.")
       .def("numpy", &to_numpy,
-           "The same memory as a NumPy array; bf16 as ml_dtypes.bfloat16. Raises TypeError where that is missing.")
+           "The same memory as a NumPy array; bf16 as ml_dtypes.bfloat16. Raises TypeError if that is not installed.")
       .def(
           "torch", [](nb::handle self) { return nb::module_::import_("torch").attr("from_dlpack")(self); },
           "The same memory as a torch tensor. Raises ImportError without torch.")

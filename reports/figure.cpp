@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/printed.h"
 #include "reports/chart_style.h"
-#include "reports/svg.h"
+#include "reports/svg_text.h"
 
 namespace isonorm::reports {
 namespace {

@@ -44,7 +44,7 @@ def evaluate(coefficients, x):
 
 
 def extrema(error, lo, hi, count):
-    """Where the alternating error is largest between its sign changes."""
+    """The points of largest error between sign changes of the alternating error."""
     grid = [(lo + hi) / 2 - (hi - lo) / 2 * mp.cos(mp.pi * i / (24 * count)) for i in range(24 * count + 1)]
     values = [error(x) for x in grid]
     best = [0]
@@ -126,7 +126,7 @@ FAC = mp.factorial
 
 
 def tables():
-    """name, header, g, weight, lo, hi, {type: (m, n)}: see the comments where the headers use the name."""
+    """name, header, g, weight, lo, hi, {type: (m, n)}: see the comments in the headers that use the name."""
     r = LN2 / 2 * mp.mpf("1.001")
     yield ("exp_q", "exp.h", near(lambda x: (mp.expm1(x) - x) / x**2, lambda j: 1 / FAC(j + 2)),
            lambda x: x**2 / abs(mp.expm1(x)) if x else mp.mpf("1e-30"), -r, r, {"float": (4, 0), "double": (9, 0)})
@@ -169,7 +169,7 @@ def tables():
 
 
 def parts(value, dtype, *bits):
-    """value as a sum of numbers of which all but the last are cut to so many bits."""
+    """Splits value into a sum of numbers; all but the last are truncated to this number of bits."""
     out = []
     for b in bits:
         unit = mp.mpf(2) ** (mp.floor(mp.log(value, 2)) - b + 1)
@@ -179,7 +179,7 @@ def parts(value, dtype, *bits):
 
 
 def constants():
-    """name, header, type, numbers: what the range reductions subtract in parts."""
+    """name, header, type, numbers: the constants that range reductions subtract in parts."""
     yield "ln2", "ieee.h", "float", parts(LN2, "float", 15)
     yield "ln2", "ieee.h", "double", parts(LN2, "double", 32)
     yield "half pi", "trig.h", "double", parts(mp.pi / 2, "double", 33, 33)

@@ -1,16 +1,10 @@
 #include "streams/layout.h"
 
 #include <algorithm>
-#include <charconv>
-#include <set>
 
-#include "core/printed.h"
 #include "core/system/name_pattern.h"
-#include "io/json.h"
 
 namespace isonorm::streams {
-
-using io::JsonValue;
 
 namespace {
 
@@ -40,9 +34,8 @@ std::optional<Met> meets(const std::string& pattern, const std::string& tensor) 
   return {};
 }
 
-constexpr int64_t kWidthLimit = int64_t{1} << 32;
+}  // namespace
 
-// "a.{b,c}.d" becomes "a.b.d" and "a.c.d".
 std::vector<std::string> alternatives(const std::string& pattern) {
   check_name(pattern, "layout");
   std::vector<std::string> all = {""};
@@ -63,160 +56,6 @@ std::vector<std::string> alternatives(const std::string& pattern) {
       }
     all = std::move(more), at = close + 1;
   }
-}
-
-class LayoutReader {
- public:
-  Layout take() {
-    check(layout_.width() > 0 && layout_.width() <= kWidthLimit, "layout: \"width\" is ", layout_.width(),
-          ", expected the Pre-LN model's");
-    return std::move(layout_);
-  }
-
-  using Key = const std::string&;
-
-  JsonValue section(Key key) {
-    check(seen_.insert(key).second, "layout: \"", key, "\" is there twice");
-    if (key == "width") return {.integer = [this](int64_t d) { layout_.width(d); }};
-    if (key == "norms") return {.member = [this](Key pattern) { return norm(pattern); }};
-    if (key == "writers") return {.member = [this](Key pattern) { return writer(pattern); }};
-    if (key == "readers") return {.member = [this](Key pattern) { return reader(pattern); }};
-    if (key == "recentre") return {.string = [this](Key module) { layout_.recentre(module); }};
-    if (key == "tied") return {.member = [this](Key table) { return tied(table); }};
-    if (key == "scales")
-      return {.member = [this](Key writer) -> JsonValue {
-        return {.string = [this, writer](Key vector) {
-          for (const std::string& one : alternatives(writer)) layout_.scale(one, vector);
-        }};
-      }};
-    check(key == "others" || key == "not_on_stream" || key == "kept", "layout: there is no entry \"", key,
-          "\", expected width, norms, kept, writers, readers, tied, scales, recentre, others or not_on_stream");
-    return {.element = [this, key]() -> JsonValue {
-      return {.string = [this, key](Key pattern) {
-        for (const std::string& one : alternatives(pattern))
-          key == "kept" ? layout_.keep(one) : layout_.other(one, key == "not_on_stream");
-      }};
-    }};
-  }
-
- private:
-  JsonValue norm(Key pattern) {
-    said_ = {.eps = 0};
-    const auto end = [this, pattern] {
-      check(said_.eps != 0, "layout: norm \"", pattern, "\" has no \"eps\", or one of 0");
-      for (const std::string& one : alternatives(pattern)) layout_.norm(one, said_);
-    };
-    const JsonValue eps_value{.string = [this, pattern](Key word) { said_.eps = eps(pattern, word); },
-                              .number = [this](double x) { said_.eps = x; }};
-    return {.string = [eps_value, end](Key word) { eps_value.string(word), end(); },
-            .number = [eps_value, end](double x) { eps_value.number(x), end(); },
-            .member = [this, pattern, eps_value](Key field) -> JsonValue {
-              if (field == "eps") return eps_value;
-              check(field == "gain", "layout: norm \"", pattern, "\" has an entry \"", field,
-                    "\", expected eps or gain");
-              return {.string = [this, pattern](Key gain) {
-                check(gain == "w" || gain == "1+w", "layout: the gain of norm \"", pattern, "\" is \"", gain,
-                      "\", expected \"w\" or \"1+w\"");
-                said_.plus_one = gain == "1+w";
-              }};
-            },
-            .end = end};
-  }
-
-  static double eps(Key norm, Key word) {
-    double value = 0;
-    check(read_number(word, value), "layout: the eps of norm \"", norm, "\" is \"", word,
-          "\", expected a number such as 1e-5");
-    return value;
-  }
-
-  static int dim(int64_t d) {
-    check(d < kMaxRank, "layout: there is no dimension ", d);
-    return static_cast<int>(d);
-  }
-
-  static JsonValue into(std::string& place) {
-    return {.string = [&place](Key word) { place = word; }};
-  }
-
-  JsonValue writer(Key pattern) {
-    axis_ = -1, norm_.clear();
-    const auto end = [this, pattern] {
-      check(axis_ >= 0, "layout: writer \"", pattern, "\" has no \"dim\"");
-      for (const std::string& one : alternatives(pattern)) layout_.writes(one, axis_, norm_);
-    };
-    return {.integer = [this, end](int64_t d) { axis_ = dim(d), end(); },
-            .member = [this, pattern](Key field) -> JsonValue {
-              if (field == "dim") return {.integer = [this](int64_t d) { axis_ = dim(d); }};
-              check(field == "norm", "layout: writer \"", pattern, "\" has an entry \"", field,
-                    "\", expected dim or norm");
-              return into(norm_);
-            },
-            .end = end};
-  }
-
-  JsonValue reader(Key pattern) {
-    axis_ = -1, parts_ = 1, norm_.clear(), bias_.clear();
-    return {.member = [this, pattern](Key field) -> JsonValue {
-              if (field == "dim") return {.integer = [this](int64_t d) { axis_ = dim(d); }};
-              if (field == "parts") return {.integer = [this](int64_t n) { parts_ = n; }};
-              check(field == "norm" || field == "bias", "layout: reader \"", pattern, "\" has an entry \"", field,
-                    "\", expected dim, norm, bias or parts");
-              return into(field == "norm" ? norm_ : bias_);
-            },
-            .end =
-                [this, pattern] {
-                  check(axis_ >= 0, "layout: reader \"", pattern, "\" has no \"dim\"");
-                  for (const std::string& one : alternatives(pattern)) layout_.reads(one, norm_, axis_, bias_, parts_);
-                }};
-  }
-
-  JsonValue tied(Key table) {
-    tied_ = {.table = table, .weight = {}, .bias = {}, .norm = {}};
-    return {.member = [this](Key field) -> JsonValue {
-              if (field == "head") return into(tied_.weight);
-              check(field == "norm" || field == "bias", "layout: tied \"", tied_.table, "\" has an entry \"", field,
-                    "\", expected head, norm or bias");
-              return into(field == "norm" ? tied_.norm : tied_.bias);
-            },
-            .end = [this] { layout_.tied(tied_); }};
-  }
-
-  Layout layout_;
-  std::set<std::string> seen_;
-  Layout::Norm said_;  // the norm that is being read
-  int axis_ = -1;      // of the writer or reader that is being read
-  int64_t parts_ = 1;
-  std::string norm_, bias_;
-  Layout::Tied tied_;
-};
-
-}  // namespace
-
-Layout Layout::from_json(std::string_view json) {
-  auto streams = streams_from_json(json);
-  check(streams.front().first.empty(), "layout: it describes several streams, expected one");
-  return std::move(streams.front().second);
-}
-
-std::vector<std::pair<std::string, Layout>> Layout::streams_from_json(std::string_view json) {
-  LayoutReader one;
-  std::map<std::string, LayoutReader> several;
-  std::string beside;
-  io::read_json(json, {.member = [&](const std::string& key) -> JsonValue {
-                  if (key != "streams") return beside = key, one.section(key);
-                  return {.member = [&](const std::string& name) -> JsonValue {
-                    check(!name.empty() && !several.contains(name), "layout: a stream is called \"", name,
-                          "\", expected names that differ");
-                    return {.member = [&reader = several[name]](const std::string& k) { return reader.section(k); }};
-                  }};
-                }});
-  std::vector<std::pair<std::string, Layout>> streams;
-  for (auto& [name, reader] : several) streams.emplace_back(name, reader.take());
-  if (several.empty()) streams.emplace_back("", one.take());
-  check(several.empty() || beside.empty(), "layout: \"", beside,
-        "\" stands beside \"streams\", expected in one of them");
-  return streams;
 }
 
 Layout& Layout::add(const std::string& pattern, Entry entry) {

@@ -1,6 +1,6 @@
 // Layout describes the residual stream of a model: the tensors that write to it, the tensors that read it and their
 // norms, and the tensors that do neither. The same description serves a module (parametrize.h) and a checkpoint of
-// another program (streams/placement.h).
+// another program (streams/plan.h).
 #pragma once
 
 #include <map>
@@ -125,6 +125,9 @@ class Layout {
   bool bare_entry_ = false;
 };
 
+// The patterns that a pattern with alternatives stands for: "a.b.d" and "a.c.d" for "a.{b,c}.d". Throws if there are more
+// than 64, or if check_name() refuses the name.
+std::vector<std::string> alternatives(const std::string& pattern);
 // True if the pattern, which may have alternatives in braces, matches the tensor or its layer.
 bool names_tensor(const std::string& pattern, const std::string& tensor);
 

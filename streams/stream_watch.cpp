@@ -1,16 +1,22 @@
 #include "streams/stream_watch.h"
 
+#include <set>
+
 #include "streams/parametrize.h"
 
 namespace isonorm::streams {
 
 StreamWatch::StreamWatch(nn::Module& model, See see) {
-  for (const auto& [path, norm] : norms_of(model))
-    hooks_.push_back(const_cast<nn::Norm*>(norm)->on_forward(
-        [see, path = path](const nn::Module&, const Tensor& rows, const Tensor& normed) {
+  std::set<std::string> norms;
+  for (const auto& [path, _] : norms_of(model)) norms.insert(path);
+  for (const auto& [path, module] : model.named_modules()) {
+    if (!norms.contains(path)) continue;
+    hooks_.push_back(
+        module->on_forward([see, path = path](const nn::Module&, const Tensor& rows, const Tensor& normed) {
           see(path, rows);
           return normed;
         }));
+  }
 }
 
 StreamWatch::~StreamWatch() {

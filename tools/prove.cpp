@@ -159,7 +159,7 @@ Verb add_prove(CLI::App& app) {
       ->delimiter(',');
   command->footer(
       "Steps: 200 in f64, 50 in f32. Exit codes: 0 every run came out as expected, 1 not, 2 usage, 3 bad input, 4 "
-      "input/output, 5 undecided (rounding alone moves the runs as far as a wrong training would), 70 no memory or "
+      "input/output, 5 undecided (rounding alone moves the runs as far as a negative control would), 70 no memory or "
       "threads, 130 interrupted.");
   lead_with(*command, {"--forms", "--model", "--data", "--width", "--depth", "--steps", "--batch", "--lr", "--controls",
                        "--certificate"});

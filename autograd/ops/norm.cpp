@@ -1,5 +1,3 @@
-// Internal: code shared by the norms and the fused residual add + norm: shape checks, the forward call and its
-// gradient.
 #include "autograd/ops/norm.h"
 
 #include "autograd/grad_mode.h"

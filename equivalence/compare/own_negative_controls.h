@@ -1,4 +1,4 @@
-// Internal: wrong trainings of a user's model. A comparison must be able to see their mistakes.
+// Internal: negative controls of a user's model. A comparison must be able to see their mistakes.
 #pragma once
 
 #include "equivalence/compare/own_training.h"
@@ -16,7 +16,7 @@ class Frozen : public OwnTraining {
   void differentiate(const training::Examples& batch) override;
 };
 
-// The step of a wrong training, counted from 0, at which Misled sees another batch.
+// The step of a negative control, counted from 0, at which Misled sees another batch.
 inline constexpr int kExchanged = kNegativeSteps / 2;
 
 // A, trained on another batch at step kExchanged.

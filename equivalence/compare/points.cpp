@@ -124,8 +124,8 @@ void Points::conclude() {
     result_.reason = "all gradients are 0 or rounding noise: nothing was measured";
   else if (least.factor > largest_bound(dtype_))
     result_.reason = text("the controls, moved by one ulp, deviate by ", scientific(result_.control),
-                          ", which would hide a real difference: ", detectable_text(least.factor, least.name),
-                          ", a verdict needs 1 + ", scientific(largest_bound(dtype_)));
+                          ", which would hide a real difference (", detectable_text(least.factor, least.name),
+                          "; a verdict needs 1 + ", scientific(largest_bound(dtype_)), ")");
   else if (result_.deviation == 0 && !may_be_identical_)
     result_.reason = text("equal to the last bit at every point, ", kIdentical);
   else {

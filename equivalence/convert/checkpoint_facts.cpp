@@ -33,11 +33,11 @@ bool identical(const TensorMap& a, const TensorMap& b) {
   return true;
 }
 
-bool folded(const streams::Placement& layout) {
+bool folded(const streams::Plan& plan) {
   const auto plain = [](const streams::NormPlace& n) { return n.weight.empty() && n.bias.empty(); };
   const auto unscaled = [](const streams::Place& p) { return p.scale.empty(); };
-  return layout.tied.empty() && std::all_of(layout.norms.begin(), layout.norms.end(), plain) &&
-         std::all_of(layout.places.begin(), layout.places.end(), unscaled);
+  return plan.tied.empty() && std::all_of(plan.norms.begin(), plan.norms.end(), plain) &&
+         std::all_of(plan.places.begin(), plan.places.end(), unscaled);
 }
 
 }  // namespace isonorm::equivalence

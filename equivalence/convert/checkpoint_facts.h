@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/tensor_map.h"
-#include "streams/placement.h"
+#include "streams/plan.h"
 
 namespace isonorm::equivalence {
 
@@ -10,7 +10,7 @@ namespace isonorm::equivalence {
 bool same_bytes(const Tensor& x, const Tensor& y);
 bool identical(const TensorMap& a, const TensorMap& b);
 
-// True if the layout can belong to a conversion's result, which has no gain, layer scale or tied head.
-bool folded(const streams::Placement& layout);
+// True if the plan can belong to a conversion's result, which has no gain, layer scale or tied head.
+bool folded(const streams::Plan& plan);
 
 }  // namespace isonorm::equivalence

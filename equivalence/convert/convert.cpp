@@ -51,16 +51,16 @@ Tensor along(const Tensor& v, int dim, int rank) {
 class Converter {
  public:
   Converter(const Piece& piece, Form to, std::optional<NumberFormat> format, ZeroMeans& means)
-      : piece_(piece), state_(piece.state), from_(piece.layout), to_(to), format_(format), means_(means) {
-    result_.layout.form = to;
-    result_.layout.width = from_.width, result_.layout.recentred = from_.recentred;
+      : piece_(piece), state_(piece.state), from_(piece.plan), to_(to), format_(format), means_(means) {
+    result_.plan.form = to;
+    result_.plan.width = from_.width, result_.plan.recentred = from_.recentred;
   }
 
   Conversion run() {
     for (streams::NormPlace n : from_.norms) {
       if (n.folds) n.weight.clear(), n.bias.clear();
-      result_.layout.norms.push_back(n);
-      result_.layout.norms.back().plus_one = false;
+      result_.plan.norms.push_back(n);
+      result_.plan.norms.back().plus_one = false;
       for (const std::string* kept : {&n.weight, &n.bias})
         if (!kept->empty()) keep_at(n, *kept);
     }
@@ -116,7 +116,7 @@ class Converter {
         place.name, sums ? rounded_with_sum(value, place.dim, stored, place.name) : rounded(value, stored, place.name));
     if (stored.half) result_.half.insert(place.name);
     result_.changes.push_back({place.name, what.empty() ? "unchanged" : what, before, value.shape()});
-    result_.layout.places.push_back(std::move(place));
+    result_.plan.places.push_back(std::move(place));
   }
 
   void drop(const std::string& name, const char* why) {
@@ -144,7 +144,7 @@ class Converter {
     result_.state.add(p.name, stored == own ? t : rounded(t, stored, p.name));
     if (stored.half) result_.half.insert(p.name);
     result_.changes.push_back({p.name, "unchanged", t.shape(), t.shape()});
-    result_.layout.places.push_back(p);
+    result_.plan.places.push_back(p);
   }
 
   void write(streams::Place p) {
@@ -226,7 +226,7 @@ class Converter {
 
   const Piece& piece_;
   const TensorMap& state_;
-  const streams::Placement& from_;
+  const streams::Plan& from_;
   Form to_;
   std::optional<NumberFormat> format_;
   ZeroMeans& means_;
@@ -236,25 +236,24 @@ class Converter {
 
 }  // namespace
 
-void check_forms(const streams::Placement& layout, Form to) {
-  const Form from = layout.form;
-  check_form(layout);
-  if (layout.rotation.defined())
+void check_forms(const streams::Plan& plan, Form to) {
+  const Form from = plan.form;
+  check_form(plan);
+  if (plan.rotation.defined())
     return check(to == from, "convert: ", name_of(from), " is rotated as it is, and not on its way to ", name_of(to));
   check(row_of(to).normed(), "convert: a stream with norms has no form without");
   check(row_of(to).layer_norm_model(), "convert: ", name_of(to), " is no form of a LayerNorm model");
   check(to != from, "convert: the checkpoint has the form ", name_of(to), " already");
-  for (const streams::NormPlace& n : layout.norms)
+  for (const streams::NormPlace& n : plan.norms)
     check(n.folds || (n.weight.empty() && n.bias.empty()) || !row_of(to).compressed(), "convert: norm '", n.name,
-          "' is to keep its gain of ", layout.width, " entries, and ", name_of(to), " stores ", layout.width - 1,
+          "' is to keep its gain of ", plan.width, " entries, and ", name_of(to), " stores ", plan.width - 1,
           " coordinates; rms_norm has a place for it");
 }
 
-Conversion convert(const TensorMap& stored, const streams::Placement& layout, Form to,
-                   std::optional<NumberFormat> format) {
-  const Piece whole{with_gains(stored, layout), layout};
-  check_forms(layout, to);
-  check_convertible(whole.state, layout);
+Conversion convert(const TensorMap& stored, const streams::Plan& plan, Form to, std::optional<NumberFormat> format) {
+  const Piece whole{with_gains(stored, plan), plan};
+  check_forms(plan, to);
+  check_convertible(whole.state, plan);
   ZeroMeans means;
   Conversion result = convert_piece(whole, to, format, means);
   for (const auto& [name, mean] : means) mean.check_writer(name);

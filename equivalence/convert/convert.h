@@ -23,16 +23,16 @@ struct TensorChange {
 };
 
 struct Conversion {
-  TensorMap exact;            // the result in f64
-  TensorMap state;            // the same, rounded once to each tensor's own format, or to the requested one
-  streams::Placement layout;  // of the result
+  TensorMap exact;     // the result in f64
+  TensorMap state;     // the same, rounded once to each tensor's own format, or to the requested one
+  streams::Plan plan;  // of the result
   std::vector<TensorChange> changes;
   std::set<std::string> half;  // the f16 tensors of `state` (LazyState)
 };
 
-// Converts the state to the form `to`, in the order of layout.places. format: the format of all floating tensors of the
+// Converts the state to the form `to`, in the order of plan.places. format: the format of all floating tensors of the
 // result; by default each keeps its own. Writers are centred (S1), readers compressed (S3), and both expanded on the
-// way back (S7). A kept gain that is stored as 1+w is 1 + w in the result. A layout with a rotation is converted to its
+// way back (S7). A kept gain that is stored as 1+w is 1 + w in the result. A plan with a rotation is converted to its
 // own form: writers become Q^T W, readers A Q, and a tied head gets its own weight.
 //
 // Throws, naming tensor and reason, if
@@ -42,12 +42,12 @@ struct Conversion {
 //   no reader can take a norm's bias               a writer of rms_norm is not zero-mean: no LayerNorm computes that
 //   a norm keeps its gain, and the width changes
 //   a name that conversion makes is taken          a result does not fit its format
-Conversion convert(const TensorMap& state, const streams::Placement& layout, streams::Form to,
+Conversion convert(const TensorMap& state, const streams::Plan& plan, streams::Form to,
                    std::optional<NumberFormat> format = {});
 
 // Throws if there is nothing to convert: to a form without norms, or to the present form without a rotation. Also if a
 // norm is to keep its gain on coordinates that have no place for it, and as check_form().
-void check_forms(const streams::Placement& from, streams::Form to);
+void check_forms(const streams::Plan& from, streams::Form to);
 
 // convert() for a piece (pieces.h) after with_gains(), of a checkpoint that check_convertible() passed as a whole. Adds
 // the means of the writers of an rms_norm model to `means`, for a verdict on all pieces of a writer.

@@ -18,49 +18,49 @@ using streams::Role;
 
 class Cutter {
  public:
-  Cutter(const TensorMap& outline, const streams::Placement& layout, int64_t elements)
-      : outline_(outline), layout_(layout), elements_(elements) {
-    for (const streams::Place& p : layout.places)
+  Cutter(const TensorMap& outline, const streams::Plan& plan, int64_t elements)
+      : outline_(outline), plan_(plan), elements_(elements) {
+    for (const streams::Place& p : plan.places)
       if (p.role == Role::reader) biases_.insert(p.bias);
   }
 
   Unit unit(const streams::Place& p) const {
     Unit u;
-    u.layout.form = layout_.form, u.layout.width = layout_.width, u.layout.recentred = layout_.recentred;
-    u.layout.rotation = layout_.rotation, u.layout.rotation_error = layout_.rotation_error;
-    u.layout.places.push_back(p);
-    u.layout.places.back().said = true;  // checked for the whole; a piece has other sizes
+    u.plan.form = plan_.form, u.plan.width = plan_.width, u.plan.recentred = plan_.recentred;
+    u.plan.rotation = plan_.rotation, u.plan.rotation_error = plan_.rotation_error;
+    u.plan.places.push_back(p);
+    u.plan.places.back().said = true;  // checked for the whole; a piece has other sizes
     take(u, p.name), take(u, p.scale);
     std::set<std::string> norms = {p.norm};
-    for (const streams::Layout::Tied& t : layout_.tied)
-      if (t.table == p.name) u.layout.tied.push_back(t), norms.insert(t.norm);
-    for (streams::NormPlace n : layout_.norms) {
+    for (const streams::Layout::Tied& t : plan_.tied)
+      if (t.table == p.name) u.plan.tied.push_back(t), norms.insert(t.norm);
+    for (streams::NormPlace n : plan_.norms) {
       if (!norms.contains(n.name)) n.weight.clear(), n.bias.clear();
       take(u, n.weight), take(u, n.bias);
-      u.layout.norms.push_back(n);
+      u.plan.norms.push_back(n);
     }
     if (p.role == Role::reader && outline_.find(p.bias)) {
       take(u, u.bias = p.bias);
-      for (const streams::Place& q : layout_.places)
-        if (q.name == p.bias) u.layout.places.push_back(q);
+      for (const streams::Place& q : plan_.places)
+        if (q.name == p.bias) u.plan.places.push_back(q);
     }
     cut(u, p);
     return u;
   }
 
-  // A unit of this tensor alone, with the whole layout.
+  // A unit of this tensor alone, with the whole plan.
   Unit alone(const std::string& name) const {
-    Unit u{layout_, {name}};
-    const auto place = std::ranges::find(layout_.places, name, &streams::Place::name);
-    cut(u, place == layout_.places.end() ? streams::Place{.name = name} : *place);
+    Unit u{plan_, {name}};
+    const auto place = std::ranges::find(plan_.places, name, &streams::Place::name);
+    cut(u, place == plan_.places.end() ? streams::Place{.name = name} : *place);
     return u;
   }
 
-  // A unit for a norm's gain or bias that no reader reads through, or for a tensor that the layout does not mention.
+  // A unit for a norm's gain or bias that no reader reads through, or for a tensor that the plan does not mention.
   Unit unread(const std::string& name) const {
     Unit u = alone(name);
-    u.layout.places.clear(), u.layout.tied.clear();
-    for (streams::NormPlace& n : u.layout.norms)
+    u.plan.places.clear(), u.plan.tied.clear();
+    for (streams::NormPlace& n : u.plan.norms)
       for (std::string* other : {&n.weight, &n.bias})
         if (*other != name) other->clear();
     return u;
@@ -85,7 +85,7 @@ class Cutter {
   }
 
   const TensorMap& outline_;
-  const streams::Placement& layout_;
+  const streams::Plan& plan_;
   int64_t elements_;
   std::set<std::string> biases_;
 };
@@ -93,9 +93,9 @@ class Cutter {
 // The names under which another checkpoint may have this unit.
 std::vector<std::string> called(const Unit& u) {
   std::vector<std::string> names = {u.names.front()};
-  for (const streams::Place& p : u.layout.places)
+  for (const streams::Place& p : u.plan.places)
     if (p.name == names.front()) names.push_back(p.bias);
-  for (const streams::Layout::Tied& t : u.layout.tied)
+  for (const streams::Layout::Tied& t : u.plan.tied)
     if (t.table == u.names.front()) names.insert(names.end(), {t.weight, t.bias});
   std::erase(names, "");
   return names;
@@ -113,10 +113,10 @@ Tensor by_rows(const Tensor& x, int dim, int64_t parts) {
   return reshape(permute(x, order), {length == 0 ? 0 : x.numel() / length, length});
 }
 
-Tensor behind_norm(const TensorMap& state, const streams::Placement& layout, const streams::Place& writer,
+Tensor behind_norm(const TensorMap& state, const streams::Plan& plan, const streams::Place& writer,
                    const Tensor& rows) {
   if (writer.norm.empty()) return rows;
-  const streams::NormPlace* n = layout.find_norm(writer.norm);
+  const streams::NormPlace* n = plan.find_norm(writer.norm);
   check(n != nullptr, "stream: the rows of '", writer.name, "' go through norm '", writer.norm,
         "', which is not there");
   const auto of = [&](const std::string& name) {
@@ -125,11 +125,11 @@ Tensor behind_norm(const TensorMap& state, const streams::Placement& layout, con
   return normalize(rows, {.kind = NormKind::layer, .eps = n->eps}, of(n->weight), of(n->bias));
 }
 
-std::vector<Unit> units_of(const TensorMap& outline, const streams::Placement& layout, int64_t elements) {
-  const Cutter cutter(outline, layout, elements);
+std::vector<Unit> units_of(const TensorMap& outline, const streams::Plan& plan, int64_t elements) {
+  const Cutter cutter(outline, plan, elements);
   std::vector<Unit> units;
   std::set<std::string> taken;
-  for (const streams::Place& p : layout.places) {
+  for (const streams::Place& p : plan.places) {
     if (cutter.is_bias(p)) continue;
     units.push_back(cutter.unit(p));
     taken.insert(units.back().names.begin(), units.back().names.end());
@@ -139,17 +139,17 @@ std::vector<Unit> units_of(const TensorMap& outline, const streams::Placement& l
   return units;
 }
 
-std::vector<Unit> tensors_alone(const TensorMap& outline, const streams::Placement& layout, int64_t elements) {
-  const Cutter cutter(outline, layout, elements);
+std::vector<Unit> tensors_alone(const TensorMap& outline, const streams::Plan& plan, int64_t elements) {
+  const Cutter cutter(outline, plan, elements);
   std::vector<Unit> units;
   for (const auto& [name, _] : outline) units.push_back(cutter.alone(name));
   return units;
 }
 
 bool reads(const Unit& u) {
-  return !u.layout.places.empty() && (u.layout.places.front().role == Role::reader || !u.layout.tied.empty());
+  return !u.plan.places.empty() && (u.plan.places.front().role == Role::reader || !u.plan.tied.empty());
 }
-bool writes(const Unit& u) { return !u.layout.places.empty() && u.layout.places.front().role == Role::writer; }
+bool writes(const Unit& u) { return !u.plan.places.empty() && u.plan.places.front().role == Role::writer; }
 
 bool reads(const UnitPair& pair) {
   const auto read = [](const Unit& u) { return reads(u); };
@@ -205,9 +205,9 @@ Piece piece_of(const std::vector<Unit>& units, const TensorMap& tensors, const S
   Piece piece{{}, {}, slices};
   const int64_t begin = slices.begin, count = slices.end - slices.begin;
   for (const Unit& u : units) {
-    streams::Placement layout = u.layout;
+    streams::Plan plan = u.plan;
     if (u.axis >= 0)
-      for (streams::Place& p : layout.places)
+      for (streams::Place& p : plan.places)
         for (int64_t* row : {&p.blind_begin, &p.blind_end}) *row = std::clamp(*row - begin, int64_t{0}, count);
     for (const std::string& name : u.names) {
       if (piece.state.find(name)) continue;
@@ -217,14 +217,14 @@ Piece piece_of(const std::vector<Unit>& units, const TensorMap& tensors, const S
       piece.state.add(name, u.axis < 0 || !(first || name == u.bias) ? t : narrow(t, first ? u.axis : 0, begin, count));
     }
     if (&u == &units.front()) {
-      piece.layout = std::move(layout);
+      piece.plan = std::move(plan);
       continue;
     }
-    std::ranges::move(layout.places, std::back_inserter(piece.layout.places));
-    std::ranges::move(layout.tied, std::back_inserter(piece.layout.tied));
-    for (size_t i = 0; i < layout.norms.size(); ++i)  // each unit lists all norms
-      if (piece.layout.norms[i].weight.empty() && piece.layout.norms[i].bias.empty())
-        piece.layout.norms[i] = std::move(layout.norms[i]);
+    std::ranges::move(plan.places, std::back_inserter(piece.plan.places));
+    std::ranges::move(plan.tied, std::back_inserter(piece.plan.tied));
+    for (size_t i = 0; i < plan.norms.size(); ++i)  // each unit lists all norms
+      if (piece.plan.norms[i].weight.empty() && piece.plan.norms[i].bias.empty())
+        piece.plan.norms[i] = std::move(plan.norms[i]);
   }
   return piece;
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "io/lazy_state.h"
-#include "streams/placement.h"
+#include "streams/plan.h"
 
 namespace isonorm::equivalence {
 
@@ -14,14 +14,13 @@ namespace isonorm::equivalence {
 Tensor by_rows(const Tensor& x, int dim, int64_t parts = 1);
 
 // The rows [n, width] of a writer as they enter the stream: normalised if its rows go through a norm.
-Tensor behind_norm(const TensorMap& state, const streams::Placement& layout, const streams::Place& writer,
-                   const Tensor& rows);
+Tensor behind_norm(const TensorMap& state, const streams::Plan& plan, const streams::Place& writer, const Tensor& rows);
 
 // Tensors that belong together: a writer and its layer scale; a reader, its bias and its norm's gain and bias; a tied
 // table with its layer scale and its norms' gains and biases; or a single tensor: one that does not touch the stream,
 // or a gain that no reader reads through.
 struct Unit {
-  streams::Placement layout;       // of these tensors alone; other norms are listed without gain and bias
+  streams::Plan plan;              // of these tensors alone; other norms are listed without gain and bias
   std::vector<std::string> names;  // the tensors that exist; the others belong to the first
   int axis = -1;                   // the axis along which the first is cut: its first axis that is not the stream's
   int64_t slices = 1, block = 1;   // its size along the axis, and the size of a piece
@@ -31,12 +30,10 @@ struct Unit {
 // The most elements of a piece, unless one slice has more: some MB in f64.
 inline constexpr int64_t kPieceElements = int64_t{1} << 18;
 
-// The units of a checkpoint that passed check_layout(), in the order of its layout.
-std::vector<Unit> units_of(const TensorMap& outline, const streams::Placement& layout,
-                           int64_t elements = kPieceElements);
-// A unit for each tensor of any checkpoint, with the whole layout.
-std::vector<Unit> tensors_alone(const TensorMap& outline, const streams::Placement& layout,
-                                int64_t elements = kPieceElements);
+// The units of a checkpoint that passed check_plan(), in the order of its plan.
+std::vector<Unit> units_of(const TensorMap& outline, const streams::Plan& plan, int64_t elements = kPieceElements);
+// A unit for each tensor of any checkpoint, with the whole plan.
+std::vector<Unit> tensors_alone(const TensorMap& outline, const streams::Plan& plan, int64_t elements = kPieceElements);
 
 bool reads(const Unit& unit);
 bool writes(const Unit& unit);
@@ -66,7 +63,7 @@ struct Slices {
 
 struct Piece {
   TensorMap state;
-  streams::Placement layout;
+  streams::Plan plan;
   Slices slices = {};
   std::set<std::string> half = {};  // the f16 tensors (LazyState)
 

@@ -50,8 +50,8 @@ double Expected::bound(DType dtype) const {
   return off(dtype, dtype == DType::bf16 ? DType::f32 : dtype) + off(DType::f64, DType::f64);
 }
 
-Readings::Readings(const LazyState& file, const streams::Placement& layout) : file_(file), layout_(layout) {
-  for (const streams::NormPlace& n : layout.norms)
+Readings::Readings(const LazyState& file, const streams::Plan& plan) : file_(file), plan_(plan) {
+  for (const streams::NormPlace& n : plan.norms)
     for (const std::string& name : {n.weight, n.bias})
       if (!name.empty()) norms_.add(name, file.read(name));
 }
@@ -70,8 +70,8 @@ std::vector<Reading> Readings::of_reader(const TensorMap& state, const StreamRea
   if (place.role == Role::reader)  // a tied head's axis follows from the table
     for (int dim : other_dims(state.at(place.name), place.dim))
       add(text("with dim ", dim), [&](StreamReader& r) { r.weight = by_rows(widened(state, place.name), dim); });
-  for (const streams::NormPlace& n : layout_.norms)
-    if (!same_norm(n, norm_of(layout_, described)) && !is_zero(described.weight))
+  for (const streams::NormPlace& n : plan_.norms)
+    if (!same_norm(n, norm_of(plan_, described)) && !is_zero(described.weight))
       add(text("through norm '", n.name, "'"), [&](StreamReader& r) { r.norm = n.name; });
   for (const Bias& b : other_biases(described.name, described.bias, described.weight.size(0)))
     add(b.how, [&](StreamReader& r) { r.bias = b.bias; });
@@ -87,7 +87,7 @@ std::vector<Reading> Readings::of_writer(const TensorMap& state, const streams::
                    }});
   };
   Tensor bias;
-  if (const std::string name = bias_of_writer(layout_, p); !ids && !name.empty())
+  if (const std::string name = bias_of_writer(plan_, p); !ids && !name.empty())
     bias = flatten(file_.read(name).to(DType::f64));
   check(p.norm.empty() || ids, "reference: '", p.name, "' is called a table whose rows go through norm '", p.norm,
         "', and '", p.name, ".input' holds no ids");
@@ -95,8 +95,8 @@ std::vector<Reading> Readings::of_writer(const TensorMap& state, const streams::
   for (int dim : other_dims(weight, p.dim)) add(text("with dim ", dim), dim, bias, p.norm);
   if (!p.norm.empty()) {
     add("without its norm", p.dim, bias, "");
-    for (const streams::NormPlace& n : layout_.norms)
-      if (!same_norm(n, *layout_.find_norm(p.norm))) add(text("through norm '", n.name, "'"), p.dim, bias, n.name);
+    for (const streams::NormPlace& n : plan_.norms)
+      if (!same_norm(n, *plan_.find_norm(p.norm))) add(text("through norm '", n.name, "'"), p.dim, bias, n.name);
   }
   if (ids) return all;
   for (const Bias& b : other_biases(p.name, bias, weight.size(p.dim))) add(b.how, p.dim, b.bias, "");
@@ -119,7 +119,7 @@ std::vector<Readings::Bias> Readings::other_biases(const std::string& weight, co
 }
 
 Tensor Readings::gain_or_bias(const std::string& name, double otherwise) const {
-  return name.empty() ? full({layout_.stored_width()}, otherwise, {DType::f64}) : flatten(widened(norms_, name));
+  return name.empty() ? full({plan_.stored_width()}, otherwise, {DType::f64}) : flatten(widened(norms_, name));
 }
 
 bool Readings::same_norm(const streams::NormPlace& a, const streams::NormPlace& b) const {
@@ -132,31 +132,30 @@ bool Readings::same_norm(const streams::NormPlace& a, const streams::NormPlace& 
 // rounding errors of all entries of the row.
 Tensor Readings::normalised_size(const streams::NormPlace& norm, const Tensor& x) const {
   Tensor size;
-  if (row_of(layout_.form).norm == NormKind::layer)
+  if (row_of(plan_.form).norm == NormKind::layer)
     size = (abs(x) + mean(abs(x), {1}, true)) / sqrt(mean(square(x - mean(x, {1}, true)), {1}, true) + norm.eps);
   else
-    size = abs(normalised(norms_, layout_, {.name = norm.name, .eps = norm.eps}, x));
+    size = abs(normalised(norms_, plan_, {.name = norm.name, .eps = norm.eps}, x));
   return size * abs(gain_or_bias(norm.weight, 1)) + abs(gain_or_bias(norm.bias, 0));
 }
 
 // Puts rows [n, width] of a table through a norm.
 Expected Readings::behind(const std::string& norm, const Tensor& rows) const {
   const Tensor x = rows.to(DType::f64);
-  const streams::NormPlace& n = *layout_.find_norm(norm);
+  const streams::NormPlace& n = *plan_.find_norm(norm);
   // Sums: mean, variance. Roundings: x - mean, the root, their product, gain, bias, the output.
-  return {normalised(norms_, layout_, n, x), normalised_size(n, x), 2, 6, x.size(1)};
+  return {normalised(norms_, plan_, n, x), normalised_size(n, x), 2, 6, x.size(1)};
 }
 
 Expected Readings::read(const StreamReader& r, const Tensor& absolute_weight, const Tensor& x) const {
-  const Tensor size =
-      cat(std::vector<Tensor>(static_cast<size_t>(r.parts), normalised_size(norm_of(layout_, r), x)), 1);
+  const Tensor size = cat(std::vector<Tensor>(static_cast<size_t>(r.parts), normalised_size(norm_of(plan_, r), x)), 1);
   // Sums: mean, variance, product. Roundings: x - mean, the root, their product, gain, bias, the weight, b, the output.
-  return {seen(norms_, layout_, r, x), linear(size, absolute_weight, size_of(r.bias)), 3, 8, size.size(1)};
+  return {seen(norms_, plan_, r, x), linear(size, absolute_weight, size_of(r.bias)), 3, 8, size.size(1)};
 }
 
-std::string bias_of_writer(const streams::Placement& layout, const streams::Place& writer) {
+std::string bias_of_writer(const streams::Plan& plan, const streams::Place& writer) {
   const std::string bias = streams::bias_beside(writer.name);
-  for (const streams::Place& q : layout.places)
+  for (const streams::Place& q : plan.places)
     if (q.name == bias && q.role == Role::writer) return bias;
   return {};
 }

@@ -29,12 +29,12 @@ struct Reading {
   std::function<Expected(const Tensor& inputs)> of;
 };
 
-// The ways to read the tensors of a file. File and layout must outlive this object and the readings.
+// The ways to read the tensors of a file. File and plan must outlive this object and the readings.
 class Readings {
  public:
-  Readings(const LazyState& file, const streams::Placement& layout);
-  Readings(const LazyState&&, const streams::Placement&) = delete;
-  Readings(const LazyState&, const streams::Placement&&) = delete;
+  Readings(const LazyState& file, const streams::Plan& plan);
+  Readings(const LazyState&&, const streams::Plan&) = delete;
+  Readings(const LazyState&, const streams::Plan&&) = delete;
 
   // The first reading is the described one. The others differ from it in one respect, fit the same shapes, and give
   // another function or another conversion: along another dim of the stream's width, through another norm, without the
@@ -57,11 +57,11 @@ class Readings {
   Expected read(const StreamReader& reader, const Tensor& absolute_weight, const Tensor& x) const;
 
   const LazyState& file_;
-  const streams::Placement& layout_;
+  const streams::Plan& plan_;
   TensorMap norms_;  // gains and biases
 };
 
 // The name of the bias of this writer, if it is a writer, too; empty if there is none.
-std::string bias_of_writer(const streams::Placement& layout, const streams::Place& writer);
+std::string bias_of_writer(const streams::Plan& plan, const streams::Place& writer);
 
 }  // namespace isonorm::equivalence

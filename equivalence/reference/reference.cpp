@@ -30,8 +30,8 @@ Tensor rows_of(const std::string& name, const Tensor& x, int64_t n) {
 
 class ReferenceCheck {
  public:
-  ReferenceCheck(const LazyState& file, const streams::Placement& layout, const TensorMap& reference)
-      : file_(file), layout_(layout), reference_(reference), readings_(file, layout) {
+  ReferenceCheck(const LazyState& file, const streams::Plan& plan, const TensorMap& reference)
+      : file_(file), plan_(plan), reference_(reference), readings_(file, plan) {
     check(!reference.empty(), "reference: it holds nothing, expected NAME.input and NAME.output of readers or writers");
     for (const auto& [name, tensor] : reference) {
       if (name.ends_with(".seen") || name.ends_with(".reads") || name.ends_with(".enters") ||
@@ -45,13 +45,13 @@ class ReferenceCheck {
       check(reference.find(partner), "reference: '", name, "' has no '", partner, "' beside it");
       open_.insert(of);
     }
-    for (const streams::Place& p : layout.places)
-      if (p.role == Role::writer) biases_.insert(bias_of_writer(layout, p));
+    for (const streams::Place& p : plan.places)
+      if (p.role == Role::writer) biases_.insert(bias_of_writer(plan, p));
   }
 
   ReferenceFindings run() {
     std::vector<Unit> held;
-    for (const Unit& u : units_of(file_.outline, layout_, 1))
+    for (const Unit& u : units_of(file_.outline, plan_, 1))
       if (count(u)) held.push_back(u);
     check(open_.empty(), "reference: '", open_.empty() ? "" : *open_.begin(),
           "' is no reader's or writer's weight by the description");
@@ -64,33 +64,33 @@ class ReferenceCheck {
 
   // Counts the readers and writers of the unit. True if the reference has any.
   bool count(const Unit& u) {
-    if (u.layout.places.empty()) return false;  // it is not on the stream
+    if (u.plan.places.empty()) return false;  // it is not on the stream
     bool any = false;
     const auto add = [&](const std::string& name, int64_t& all, int64_t& held) {
       const bool named = open_.erase(name) > 0;
       ++all, held += named, any = any || named;
     };
-    const streams::Place& first = u.layout.places.front();
+    const streams::Place& first = u.plan.places.front();
     if (first.role == Role::reader) add(first.name, findings_.readers, findings_.readers_held);
     if (first.role == Role::writer && !biases_.contains(first.name))
       add(first.name, findings_.writers, findings_.writers_held);
-    for (const streams::Layout::Tied& t : u.layout.tied) add(t.weight, findings_.readers, findings_.readers_held);
+    for (const streams::Layout::Tied& t : u.plan.tied) add(t.weight, findings_.readers, findings_.readers_held);
     return any;
   }
 
   void hold(const Unit& u) {
     TensorMap state;
     for (const std::string& name : u.names) state.add(name, file_.read(name));
-    const streams::Place& first = u.layout.places.front();
+    const streams::Place& first = u.plan.places.front();
     if (first.role == Role::writer && is_named(first.name)) {
       const Tensor& weight = state.at(first.name);
       const bool ids = !is_floating(reference_.at(first.name + ".input").dtype());
       compare(first.name, weight.numel() / weight.size(first.dim), readings_.of_writer(state, first, ids));
     }
-    for (const StreamReader& r : readers_of(state, u.layout)) {
+    for (const StreamReader& r : readers_of(state, u.plan)) {
       if (!is_named(r.name)) continue;
       floating(r.name + ".input");
-      compare(r.name, layout_.stored_width(), readings_.of_reader(state, r, first));
+      compare(r.name, plan_.stored_width(), readings_.of_reader(state, r, first));
     }
   }
 
@@ -165,7 +165,7 @@ class ReferenceCheck {
   }
 
   const LazyState& file_;
-  const streams::Placement& layout_;
+  const streams::Plan& plan_;
   const TensorMap& reference_;
   std::set<std::string> open_;    // names in the reference that are not used yet
   std::set<std::string> biases_;  // of writers
@@ -183,9 +183,9 @@ TensorMap load_reference(const std::string& path) {
   return is_zip(file) ? load_npz(file) : load_safetensors(file);
 }
 
-ReferenceFindings check_reference(const LazyState& file, const streams::Placement& layout, const TensorMap& reference) {
+ReferenceFindings check_reference(const LazyState& file, const streams::Plan& plan, const TensorMap& reference) {
   NoGrad no_grad;
-  return ReferenceCheck(file, layout, reference).run();
+  return ReferenceCheck(file, plan, reference).run();
 }
 
 }  // namespace isonorm::equivalence

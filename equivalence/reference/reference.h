@@ -4,13 +4,13 @@
 
 #include <limits>
 
-#include "streams/placement.h"
+#include "streams/plan.h"
 #include "io/lazy_state.h"
 
 namespace isonorm::equivalence {
 
 struct ReferenceFindings {
-  int64_t readers = 0, writers = 0;            // in the layout; a writer's bias counts with its weight
+  int64_t readers = 0, writers = 0;            // in the plan; a writer's bias counts with its weight
   int64_t readers_held = 0, writers_held = 0;  // in the reference
   // The entry that uses most of its bound.
   std::string tensor = {};          // the reader or writer
@@ -44,6 +44,6 @@ TensorMap load_reference(const std::string& path);
 //
 // Throws, naming the entry, if a name is of no reader or writer, half of a pair is missing, a dtype or shape does not
 // fit, an id is out of range, a value is NaN or infinite, or the reference is empty.
-ReferenceFindings check_reference(const LazyState& file, const streams::Placement& layout, const TensorMap& reference);
+ReferenceFindings check_reference(const LazyState& file, const streams::Plan& plan, const TensorMap& reference);
 
 }  // namespace isonorm::equivalence

@@ -68,18 +68,18 @@ std::vector<double> least_squares(std::vector<double> gram, std::vector<double> 
 
 class Sums {
  public:
-  Sums(const LazyState& file, const streams::Placement& layout, const TensorMap& reference)
-      : file_(file), layout_(layout), reference_(reference), entry_{.name = layout.recentred} {
+  Sums(const LazyState& file, const streams::Plan& plan, const TensorMap& reference)
+      : file_(file), plan_(plan), reference_(reference), entry_{.name = plan.recentred} {
     std::vector<std::string> biases;
-    for (const streams::Place& p : layout.places)
-      if (p.role == Role::writer) biases.push_back(bias_of_writer(layout, p));
-    for (const streams::Place& p : layout.places) {
+    for (const streams::Place& p : plan.places)
+      if (p.role == Role::writer) biases.push_back(bias_of_writer(plan, p));
+    for (const streams::Place& p : plan.places) {
       if (p.role == Role::reader) readers_.push_back(p.name);
       if (p.role == Role::writer && std::find(biases.begin(), biases.end(), p.name) == biases.end())
         writers_.push_back(&p);
     }
-    if (!layout.recentred.empty()) writers_.push_back(&entry_);
-    for (const streams::Layout::Tied& t : layout.tied) readers_.push_back(t.weight);
+    if (!plan.recentred.empty()) writers_.push_back(&entry_);
+    for (const streams::Layout::Tied& t : plan.tied) readers_.push_back(t.weight);
     result_.readers = std::ssize(readers_), result_.writers = std::ssize(writers_);
     seen_.resize(writers_.size());
   }
@@ -121,7 +121,7 @@ class Sums {
   };
 
   Found find(const std::string& name, const Tensor& x) {
-    const int64_t width = layout_.stored_width();
+    const int64_t width = plan_.stored_width();
     check(is_floating(x.dtype()) && x.rank() >= 1 && x.size(-1) == width && x.numel() > 0, "reference: '", name,
           "' is ", x.dtype(), " of shape ", x.shape(), ", expected floating rows of ", width);
     if (!(shape_ == x.shape())) find_addends(x.shape());
@@ -211,7 +211,7 @@ class Sums {
 
   // Checks rows that were seen by a module which the description does not have.
   void hold_other(const std::string& name, const Tensor& x) {
-    if (!is_floating(x.dtype()) || x.rank() == 0 || x.size(-1) != layout_.stored_width() || x.numel() == 0) return;
+    if (!is_floating(x.dtype()) || x.rank() == 0 || x.size(-1) != plan_.stored_width() || x.numel() == 0) return;
     const Found found = find(name, x);
     if (!found.taken.empty() && found.share <= 1)
       result_.wrong =
@@ -269,7 +269,7 @@ class Sums {
 
   // The output of a writer, [.., width] in f64; undefined if neither the reference nor the file has it.
   Tensor written(const streams::Place& p) {
-    const int64_t width = layout_.stored_width();
+    const int64_t width = plan_.stored_width();
     const std::string rows_of = p.name + (&p == &entry_ ? ".enters" : ".output");
     if (const Tensor* y = reference_.find(rows_of)) {
       check(is_floating(y->dtype()) && y->rank() >= 1 && y->size(-1) == width, "reference: '", rows_of, "' is ",
@@ -317,7 +317,7 @@ class Sums {
   }
 
   const LazyState& file_;
-  const streams::Placement& layout_;
+  const streams::Plan& plan_;
   const TensorMap& reference_;
   const streams::Place entry_;  // the rows that enter a stream which is recentred once
   std::vector<std::string> readers_;
@@ -332,9 +332,9 @@ class Sums {
 
 }  // namespace
 
-StreamSum check_stream_sum(const LazyState& file, const streams::Placement& layout, const TensorMap& reference) {
+StreamSum check_stream_sum(const LazyState& file, const streams::Plan& plan, const TensorMap& reference) {
   NoGrad no_grad;
-  return Sums(file, layout, reference).run();
+  return Sums(file, plan, reference).run();
 }
 
 }  // namespace isonorm::equivalence

@@ -4,13 +4,13 @@
 #pragma once
 
 #include "io/lazy_state.h"
-#include "streams/placement.h"
+#include "streams/plan.h"
 
 namespace isonorm::equivalence {
 
 struct StreamSum {
-  int64_t readers = 0, summed = 0;  // in the layout; with rows that are such a sum
-  int64_t writers = 0, seen = 0;    // in the layout (a bias counts with its weight); needed in a sum
+  int64_t readers = 0, summed = 0;  // in the plan; with rows that are such a sum
+  int64_t writers = 0, seen = 0;    // in the plan (a bias counts with its weight); needed in a sum
   double share = 0;                 // the largest share of its bound that an entry uses
   std::string wrong = {};           // one sentence: the first reader whose rows are no such sum; empty if there is none
   std::string open = {};            // one sentence: the missing evidence; empty if the reference shows the stream
@@ -33,6 +33,6 @@ struct StreamSum {
 // of the stream's width that a module outside of the description saw, must be no sum of writers' outputs.
 // <module>.reads are rows of a norm that a module outside of the description read. Throws like check_reference() for
 // the names and shapes that it reads.
-StreamSum check_stream_sum(const LazyState& file, const streams::Placement& layout, const TensorMap& reference);
+StreamSum check_stream_sum(const LazyState& file, const streams::Plan& plan, const TensorMap& reference);
 
 }  // namespace isonorm::equivalence

@@ -34,8 +34,8 @@ void check_form(const std::string& asked, const std::string& form, bool raw, con
   check(false, file, ": its form is ", form, raw ? " with raw weights" : "", ", not ", asked);
 }
 
-void check_eps(const streams::Placement& layout, double eps) {
-  for (const streams::NormPlace& n : layout.norms)
+void check_eps(const streams::Plan& plan, double eps) {
+  for (const streams::NormPlace& n : plan.norms)
     check(eps == 0 || n.eps == eps, "convert: norm '", n.name, "' has eps ", n.eps, ", asked for is ", eps,
           ": another eps is another function");
 }
@@ -123,10 +123,10 @@ class Converter {
     if (folder_) {
       // A rotation adds no biases: the class lacks only biases from an earlier conversion.
       const std::vector<std::string> biases = rotates() ? said_.biases : new_biases(result);
-      std::vector<streams::Placement> layouts;
-      for (const Stream& s : streams_) layouts.push_back(s.conversion.layout());
+      std::vector<streams::Plan> plans;
+      for (const Stream& s : streams_) plans.push_back(s.conversion.plan());
       const std::string rotation = said_.rotation + (said_.rotation.empty() ? "" : ", ") + o_.basis;
-      hub::write_folder(o_.out, *folder_, {content, config_, form_, o_.fold, layouts, biases, rotation}, o_.shard);
+      hub::write_folder(o_.out, *folder_, {content, config_, form_, o_.fold, plans, biases, rotation}, o_.shard);
       say_loader(biases);
     } else {
       Metadata metadata = metadata_;
@@ -160,11 +160,11 @@ class Converter {
     };
     std::map<std::string, Unit> unit;
     for (const Stream& s : streams_) {
-      const streams::Placement& layout = s.conversion.layout();
-      for (const streams::NormPlace& n : layout.norms) {
-        if (!n.folds || layout.behind_table(n.name)) continue;
-        if (!n.weight.empty() || !o_.as.empty()) unit[n.name + ".weight"] = {n.plus_one ? 0.0 : 1.0, layout.width};
-        if (!n.bias.empty()) unit[n.bias] = {0, layout.width};
+      const streams::Plan& plan = s.conversion.plan();
+      for (const streams::NormPlace& n : plan.norms) {
+        if (!n.folds || plan.behind_table(n.name)) continue;
+        if (!n.weight.empty() || !o_.as.empty()) unit[n.name + ".weight"] = {n.plus_one ? 0.0 : 1.0, plan.width};
+        if (!n.bias.empty()) unit[n.bias] = {0, plan.width};
       }
     }
     const NumberFormat stored = made_in();
@@ -235,8 +235,8 @@ class Converter {
     if (rotates()) form_ = name_of(streams::uncentred(training::stored_form(options)));
     plan_ = plan_conversion(file_.description, file_.state.outline, to(), o_.inference);
     metadata_ = plan_->description;
-    if (rotates()) rotate(plan_->layout, file_.state.outline, o_.basis);
-    add_stream("", file_.state, plan_->layout);
+    if (rotates()) rotate(plan_->source, file_.state.outline, o_.basis);
+    add_stream("", file_.state, plan_->source);
   }
 
   void by_spec() {
@@ -248,29 +248,29 @@ class Converter {
     const bool converted = !said_form_.empty() || !file_.description.empty();
     const std::string from = !o_.from.empty() ? o_.from : !said_form_.empty() ? said_form_ : "layer_norm";
     metadata_ = file_.other;
-    for (auto& [name, layout, outline] : described_streams(o_.spec.empty() ? o_.in : o_.spec, file_.state.outline,
-                                                           converted, streams::form_named(from))) {
-      for (streams::NormPlace& n : layout.norms) {
-        const bool leaves = layout.behind_table(n.name);
+    for (auto& [name, plan, outline] : described_streams(o_.spec.empty() ? o_.in : o_.spec, file_.state.outline,
+                                                         converted, streams::form_named(from))) {
+      for (streams::NormPlace& n : plan.norms) {
+        const bool leaves = plan.behind_table(n.name);
         if (o_.fold == "none") n.folds = leaves;
         if (leaves) identity_.push_back(n.name);
       }
-      check_described(file_.description, layout);
-      if (rotates()) rotate(layout, outline, o_.basis), form_ = name_of(layout.form);
-      if (!layout.recentred.empty() && row_of(to()).centres()) recentred_.push_back(layout.recentred);
+      check_described(file_.description, plan);
+      if (rotates()) rotate(plan, outline, o_.basis), form_ = name_of(plan.form);
+      if (!plan.recentred.empty() && row_of(to()).centres()) recentred_.push_back(plan.recentred);
       LazyState of_stream = file_.state;
       of_stream.outline = outline;
-      add_stream(name, of_stream, layout);
+      add_stream(name, of_stream, plan);
     }
     metadata_[streams::kStreamForm] = form_;
     if (!recentred_.empty()) metadata_[streams::kStreamRecentred] = dump(json(recentred_));
   }
 
-  void add_stream(const std::string& name, const LazyState& state, const streams::Placement& layout) {
+  void add_stream(const std::string& name, const LazyState& state, const streams::Plan& plan) {
     const Scope scope(o_.in);
-    check_dtypes(layout, file_.foreign);
-    check_eps(layout, o_.eps);
-    streams_.push_back({name, name.empty() ? "" : name + ": ", state, FileConversion(state, layout, to(), format_)});
+    check_dtypes(plan, file_.foreign);
+    check_eps(plan, o_.eps);
+    streams_.push_back({name, name.empty() ? "" : name + ": ", state, FileConversion(state, plan, to(), format_)});
   }
 
   // Returns true if the source, read by its description, computes the numbers that the program recorded in the
@@ -297,10 +297,10 @@ class Converter {
   }
 
   bool held_to_reference(const Stream& s, const TensorMap& reference) {
-    const streams::Placement& layout = s.conversion.layout();
-    const LazyState state = with_gains(s.state, layout);
-    const ReferenceFindings f = check_reference(state, layout, reference);
-    const StreamSum sum = check_stream_sum(state, layout, reference);
+    const streams::Plan& plan = s.conversion.plan();
+    const LazyState state = with_gains(s.state, plan);
+    const ReferenceFindings f = check_reference(state, plan, reference);
+    const StreamSum sum = check_stream_sum(state, plan, reference);
     std::string why = sum.wrong;
     if (!f.agrees())
       why = text("the output of '", f.tensor, "' is off by ", scientific(f.deviation),
@@ -410,7 +410,8 @@ NamedFiles files_of(const ConvertOptions& o) {
   if (!described && o.fold != "all") throw UsageError("--fold needs --spec: a described model has no place for gains");
   const bool gains = o.unit_gains || !o.as.empty();
   if (gains && !folder) throw UsageError("--unit-gains and --as need IN to be a folder");
-  if (gains && (o.to != "rms_norm" || o.fold != "all"))
+  const streams::FormRow* to = streams::find_row(o.to);
+  if (gains && (!to || !to->zero_mean_writers() || o.fold != "all"))
     throw UsageError("--unit-gains and --as need --to rms_norm and --fold all: a narrower stream has no stock class");
   if (described && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
   return {{{.option = "OUT", .path = folder ? "" : o.out, .binary = true}},

@@ -19,7 +19,7 @@ struct Check {
   EntryCheck entries;
   ReaderCheck readers;
 
-  Check(const streams::Placement& before, const streams::Placement& after) : readers(before, after) {}
+  Check(const streams::Plan& before, const streams::Plan& after) : readers(before, after) {}
   void add(const Piece& before, const Piece& after, bool last, bool again) {
     if (!again) entries.add(before, after);
     if (!entries.comparable()) return;
@@ -34,17 +34,13 @@ struct Check {
 
 }  // namespace
 
-FileConversion::FileConversion(LazyState file, streams::Placement layout, streams::Form to,
-                               std::optional<NumberFormat> format, int64_t elements)
-    : stored_file_(file),
-      file_(with_gains(std::move(file), layout)),
-      layout_(std::move(layout)),
-      to_(to),
-      format_(format) {
-  check_forms(layout_, to);
-  check_layout(file_.outline, layout_);
-  units_ = units_of(file_.outline, layout_, elements);
-  for (const streams::NormPlace& n : layout_.norms)
+FileConversion::FileConversion(LazyState file, streams::Plan plan, streams::Form to, std::optional<NumberFormat> format,
+                               int64_t elements)
+    : stored_file_(file), file_(with_gains(std::move(file), plan)), plan_(std::move(plan)), to_(to), format_(format) {
+  check_forms(plan_, to);
+  check_plan(file_.outline, plan_);
+  units_ = units_of(file_.outline, plan_, elements);
+  for (const streams::NormPlace& n : plan_.norms)
     for (const std::string* name : {&n.weight, &n.bias}) {
       if (n.folds || name->empty()) continue;
       made_[*name] = {.shape = stored_file_.outline.at(*name).shape(),
@@ -65,20 +61,20 @@ template <class F> bool FileConversion::each_piece_of(size_t unit, F&& visit) co
 bool FileConversion::check(const std::function<bool()>& go_on) {
   NoGrad no_grad;
   const bool rounds = !(format_.value_or(coarsest(file_.outline, file_.half)) == DType::f64);
-  streams::Placement result = layout_;
+  streams::Plan result = plan_;
   result.form = to_;
-  Check exact(layout_, result), stored(layout_, result);
+  Check exact(plan_, result), stored(plan_, result);
   ZeroMeans means;
   const bool done = writers_first(units_, [&](size_t u, bool last) {
     const bool again = last && writes(units_[u]);
     const bool whole = each_piece_of(u, [&](const Piece& p) {
       if (!go_on()) return false;
-      if (!again) check_values(p.state, p.layout);
-      const Piece before{centred(p.state, p.layout), p.layout, p.slices};
+      if (!again) check_values(p.state, p.plan);
+      const Piece before{centred(p.state, p.plan), p.plan, p.slices};
       const Conversion c = convert_piece(p, to_, format_, means);
       if (!again) note(u, c);
-      exact.add(before, {c.exact, c.layout, p.slices}, last, again);
-      if (rounds) stored.add(before, {c.state, c.layout, p.slices, c.half}, last, again);
+      exact.add(before, {c.exact, c.plan, p.slices}, last, again);
+      if (rounds) stored.add(before, {c.state, c.plan, p.slices, c.half}, last, again);
       return true;
     });
     if (const auto mean = means.find(units_[u].names.front()); whole && mean != means.end())
@@ -96,7 +92,7 @@ bool FileConversion::check(const std::function<bool()>& go_on) {
     if (const Tensor* old = file_.outline.find(t.name)) t.before = old->shape();
   }
   const auto no_head = [&](const std::string& name) {
-    return std::none_of(layout_.tied.begin(), layout_.tied.end(),
+    return std::none_of(plan_.tied.begin(), plan_.tied.end(),
                         [&](const streams::Layout::Tied& t) { return t.weight == name || t.bias == name; });
   };
   std::stable_partition(order_.begin(), order_.end(), no_head);
@@ -109,11 +105,11 @@ bool FileConversion::check(const std::function<bool()>& go_on) {
 void FileConversion::note(size_t unit, const Conversion& piece) {
   const Unit& u = units_[unit];
   const auto is_cut_as_the_first = [&](const std::string& name) {
-    return name == u.names.front() || std::any_of(u.layout.tied.begin(), u.layout.tied.end(),
+    return name == u.names.front() || std::any_of(u.plan.tied.begin(), u.plan.tied.end(),
                                                   [&](const streams::Layout::Tied& t) { return t.weight == name; });
   };
   std::set<std::string> fresh, kept;
-  for (const streams::NormPlace& n : piece.layout.norms) kept.insert({n.weight, n.bias});
+  for (const streams::NormPlace& n : piece.plan.norms) kept.insert({n.weight, n.bias});
   for (const auto& [name, tensor] : piece.state) {
     if (kept.contains(name)) continue;
     const int axis = u.axis < 0 || is_cut_as_the_first(name) ? u.axis : 0;
@@ -184,7 +180,7 @@ LazyState FileConversion::before() const {
   const auto read = [this](const std::string& name) {
     TensorMap one;
     one.add(name, file_.read(name));
-    return centred(one, layout_).at(name);
+    return centred(one, plan_).at(name);
   };
   LazyState state{{}, read};
   for (const auto& [name, tensor] : file_.outline)

@@ -20,7 +20,7 @@ class FileConversion {
  public:
   // Like convert(), in pieces of this number of elements. The constructor throws for names and shapes, check() for
   // values.
-  FileConversion(LazyState file, streams::Placement layout, streams::Form to, std::optional<NumberFormat> format = {},
+  FileConversion(LazyState file, streams::Plan plan, streams::Form to, std::optional<NumberFormat> format = {},
                  int64_t elements = kPieceElements);
 
   // Converts every piece and compares it with its source by the rules of compare_states(). False if go_on() returned
@@ -30,7 +30,7 @@ class FileConversion {
   // Throws if another tensor was not made. Call this and all functions below after check().
   void complete(const TensorMap& outline, NumberFormat format);
 
-  const streams::Placement& layout() const { return layout_; }  // of the source
+  const streams::Plan& plan() const { return plan_; }  // of the source
   const ConversionFindings& exact() const { return exact_; }
   const std::optional<ConversionFindings>& stored() const { return stored_; }  // nothing if no tensor is rounded
   const std::vector<TensorChange>& changes() const { return changes_; }
@@ -56,7 +56,7 @@ class FileConversion {
   LazyState made(bool rounded) const;
 
   LazyState stored_file_, file_;  // file_ is with_gains(stored_file_)
-  streams::Placement layout_;
+  streams::Plan plan_;
   streams::Form to_;
   std::optional<NumberFormat> format_;
   std::vector<Unit> units_;

@@ -101,13 +101,13 @@ std::string agreement_text(const std::string& where, const Agreement& a) {
   return text(where,
               printed(" differ by %.1e = %.1f eps of %s; one ulp of every weight does %.1e, allowed %.1e", a.deviation,
                       a.deviation / epsilon(a.format), name_of(a.format), a.control, a.bound()),
-              a.equivalent() ? ": same" : ": different");
+              a.equivalent() ? ": equivalent" : ": different");
 }
 
 std::string entries_text(const std::string& where, const EntryComparison& e) {
   if (!e.equivalent()) return text(where, " differ: ", e.reason, ": different");
-  if (e.relation == EntryComparison::Relation::identical) return text(where, " are equal to the last bit: same");
-  return text(where, " differ by at most ", std::ceil(100 * e.share), " % of what rounding explains: same");
+  if (e.relation == EntryComparison::Relation::identical) return text(where, " are equal to the last bit: equivalent");
+  return text(where, " differ by at most ", std::ceil(100 * e.share), " % of what rounding explains: equivalent");
 }
 
 void print_changes(const FileConversion& c, const std::function<void(const std::string&)>& print) {

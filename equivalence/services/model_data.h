@@ -10,7 +10,7 @@
 #include "equivalence/verify/verify.h"
 #include "io/safetensors.h"
 #include "io/tokenizers/tokenizer.h"
-#include "streams/placement.h"
+#include "streams/plan.h"
 #include "streams/stream.h"
 #include "training/spec/data_spec.h"
 
@@ -31,7 +31,7 @@ std::unique_ptr<nn::Module> load_finite_model(const std::string& path);
 std::string spec_text(const std::string& path);
 
 // The streams of a file whose parameters are in `form`, as the JSON file at `path` describes them. outline: the file's
-// tensors, whose values are not used; converted: as for placement_in().
+// tensors, whose values are not used; converted: as for plan_in().
 std::vector<streams::FileStream> described_streams(const std::string& path, const TensorMap& outline, bool converted,
                                                    streams::Form form);
 
@@ -47,11 +47,11 @@ void check_tokenizer(const std::string& given, const training::DataSpec& held, c
 // file.
 tokenizers::Tokenizer held_tokenizer(const std::string& path, const std::string& json);
 
-// "logits of data differ by 5.6e-16 = 2.5 eps of f64; one ulp of every weight does 1.1e-15, allowed 1.9e-14: same",
+// "logits of data differ by 5.6e-16 = 2.5 eps of f64; one ulp of every weight does 1.1e-15, allowed 1.9e-14: equivalent",
 // with `where` = "logits of data".
 std::string agreement_text(const std::string& where, const equivalence::Agreement& agreement);
 
-// "entries differ by 43 % of what rounding explains: same", with `where` = "entries"; if they differ, the entry that
+// "entries differ by 43 % of what rounding explains: equivalent", with `where` = "entries"; if they differ, the entry that
 // differs most.
 std::string entries_text(const std::string& where, const equivalence::EntryComparison& entries);
 

@@ -62,7 +62,7 @@ bool matches(const NamedFile& output, const std::string& name) {
 }
 
 // Checks that a file can be written in place. If it does not exist, checks that a file can be created in its folder.
-// Does not create the file: it may be a lock (io/name_lock.h), which another process could take before the file is
+// Does not create the file: it may be a lock (io/unfinished.h), which another process could take before the file is
 // removed.
 void rehearse_in_place(const std::string& path) {
   std::error_code none;

@@ -39,11 +39,11 @@ std::string basis_file(const std::string& basis) {
 }
 
 // A model can be rotated if its norms divide a row by its length, whatever its mean.
-void rotate(streams::Placement& layout, const TensorMap& outline, const std::string& basis) {
-  equivalence::check_rotatable(layout);
-  layout.form = streams::uncentred(layout.form);
-  equivalence::check_layout(outline, layout);  // before a matrix of this width is allocated
-  layout.rotation = basis_rotation(basis, layout.stored_width());
+void rotate(streams::Plan& plan, const TensorMap& outline, const std::string& basis) {
+  equivalence::check_rotatable(plan);
+  plan.form = streams::uncentred(plan.form);
+  equivalence::check_plan(outline, plan);  // before a matrix of this width is allocated
+  plan.rotation = basis_rotation(basis, plan.stored_width());
 }
 
 }  // namespace isonorm::services

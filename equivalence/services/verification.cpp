@@ -73,8 +73,8 @@ void check_said(const Input& of, const std::vector<streams::FileStream>& streams
   std::vector<std::string> recentred;
   size_t norms = 0;
   for (const streams::FileStream& s : streams) {
-    if (!s.placement.recentred.empty() && row_of(of.form).centres()) recentred.push_back(s.placement.recentred);
-    norms += s.placement.norms.size();
+    if (!s.plan.recentred.empty() && row_of(of.form).centres()) recentred.push_back(s.plan.recentred);
+    norms += s.plan.norms.size();
   }
   const Scope scope(of.path);
   const auto check_recentred = [&](const std::string& said) {
@@ -101,7 +101,7 @@ std::vector<streams::FileStream> streams_of(const VerifyOptions& o, const Input&
   const bool converted = of.folder ? !hub::converted(of.folder->config).form.empty()
                                    : !of.file.description.empty() || of.file.other.contains(streams::kStreamForm);
   std::vector<streams::FileStream> streams = described_streams(spec, of.file.state.outline, converted, of.form);
-  for (const streams::FileStream& s : streams) equivalence::check_dtypes(s.placement, of.file.foreign);
+  for (const streams::FileStream& s : streams) equivalence::check_dtypes(s.plan, of.file.foreign);
   check_said(of, streams);
   return streams;
 }
@@ -118,8 +118,8 @@ std::vector<std::pair<std::string, Verification>> by_layouts(const VerifyOptions
   for (size_t i = 0; i < of_a.size(); ++i) {
     std::optional<Scope> scope;
     if (!of_a[i].name.empty()) scope.emplace(of_a[i].name);
-    Verification v = verify_streams(part(a.file, of_a[i]), of_a[i].placement, part(b.file, of_b[i]), of_b[i].placement,
-                                    !o.up_to.empty());
+    Verification v =
+        verify_streams(part(a.file, of_a[i]), of_a[i].plan, part(b.file, of_b[i]), of_b[i].plan, !o.up_to.empty());
     if (a.folder && b.folder) v.options = hub::different(a.folder->config, b.folder->config);
     verdicts.emplace_back(of_a[i].name, std::move(v));
   }

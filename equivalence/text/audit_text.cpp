@@ -101,9 +101,10 @@ std::string sentence(const AuditResult& r) {
   if (const AuditResult::Row* row = first_unexplained(r))
     return text(row->name, " has a gradient of ", scientific(row->gradient), " in its ", row->invisible,
                 ", rounding explains ", scientific(row->bound), ".");
-  return text(
-      "of ", r.numbers(), " numbers ", r.directions(), printed(" (%.1f %%)", 100 * share(r.directions(), r.numbers())),
-      " are directions without gradient; the stream's mean drifts to ", scientific(r.shift), " of its rms in bf16.");
+  return text("No invisible direction has a gradient: of ", r.numbers(), " numbers ", r.directions(),
+              printed(" (%.1f %%)", 100 * share(r.directions(), r.numbers())),
+              " are directions without gradient; the stream's mean drifts to ", scientific(r.shift),
+              " of its rms in bf16.");
 }
 
 const reports::Schema<AuditResult>& audit_schema() {
@@ -163,7 +164,7 @@ const reports::Schema<AuditResult>& audit_schema() {
 reports::Document document_of(const AuditResult& r) {
   return {.title = "What the loss cannot see",
           .tone = r.as_expected ? reports::Tone::good : reports::Tone::bad,
-          .verdict = r.as_expected ? "As theory says" : "Not as theory says",
+          .verdict = r.as_expected ? "Equivalent" : "Different",
           .sentence = sentence(r) + shown_text(r),
           .tables = {parameter_table(r), drift_table(r), error_table(r)},
           .figures = {drift_figure(r)},

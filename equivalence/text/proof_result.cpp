@@ -106,7 +106,7 @@ const reports::Schema<ProofResult>& proof_schema() {
               [](const ProofResult& p) {
                 return Reach{p.horizon, p.reference.losses.size()};
               },
-              "the steps up to which a wrong training is told from rounding", horizon)
+              "the steps up to which a negative control is told from rounding", horizon)
           .add(
               "detectable", [](const ProofResult& p) { return p.horizon.detectable; },
               "relative deviations from here on are detected at any step up to the horizon", magnitude_fields())

@@ -142,16 +142,16 @@ void Canonical::Rows::read(int64_t row, Carried& x) const {
 }
 
 Canonical::Canonical(const Piece& piece, bool centred, const TensorMap* partner)
-    : piece_(piece), state_(piece.state), layout_(piece.layout), partner_(partner) {
+    : piece_(piece), state_(piece.state), plan_(piece.plan), partner_(partner) {
   std::set<std::string> touching;  // tensors that touch the stream: these are rounded, not exact
   std::set<std::string> unread;    // kept gains and biases that no reader reads through
-  for (const streams::NormPlace& n : layout_.norms) {
+  for (const streams::NormPlace& n : plan_.norms) {
     touching.insert({n.weight, n.bias});
     const auto reads = [&](const auto& reader) { return reader.norm == n.name; };
-    if (std::ranges::none_of(layout_.places, reads) && std::ranges::none_of(layout_.tied, reads))
+    if (std::ranges::none_of(plan_.places, reads) && std::ranges::none_of(plan_.tied, reads))
       unread.insert({n.weight, n.bias});
   }
-  for (const streams::Place& p : layout_.places) {
+  for (const streams::Place& p : plan_.places) {
     touching.insert(p.scale);
     if (p.role == Role::neutral) continue;
     touching.insert(p.name);
@@ -161,7 +161,7 @@ Canonical::Canonical(const Piece& piece, bool centred, const TensorMap* partner)
     touching.insert(p.bias);
     if (centred) parts_.push_back({Kind::bias, p.bias});
   }
-  for (const streams::Layout::Tied& t : layout_.tied)
+  for (const streams::Layout::Tied& t : plan_.tied)
     if (centred) parts_.push_back({Kind::reader, t.weight}), parts_.push_back({Kind::bias, t.bias});
   for (const auto& [name, tensor] : state_)
     if (const bool there = touching.contains(name); !there || !centred || unread.contains(name))
@@ -169,7 +169,7 @@ Canonical::Canonical(const Piece& piece, bool centred, const TensorMap* partner)
 }
 
 const streams::Place* Canonical::find(const std::string& name) const {
-  for (const streams::Place& p : layout_.places)
+  for (const streams::Place& p : plan_.places)
     if (p.name == name) return &p;
   return nullptr;
 }
@@ -203,7 +203,7 @@ Canonical::Rows Canonical::of_bias(const std::string& name, Rows rows, const std
           rows.count_, " rows");
     rows.bias_ = stored(name, -1).weight_;
   }
-  if (const streams::NormPlace* n = layout_.find_norm(norm); n && !n->bias.empty())
+  if (const streams::NormPlace* n = plan_.find_norm(norm); n && !n->bias.empty())
     rows.beta_ = vector(n->bias), rows.factor_ = n->factor;
   return rows;
 }
@@ -222,7 +222,7 @@ Canonical::Rows Canonical::rows(const Part& part) const {
   if (part.kind == Kind::writer) {
     rows = stored(part.name, place->dim);
     if (!place->scale.empty()) rows.factors_ = vector(place->scale);
-    if (const streams::NormPlace* n = layout_.find_norm(place->norm)) {
+    if (const streams::NormPlace* n = plan_.find_norm(place->norm)) {
       rows.eps_ = n->eps;
       if (!n->weight.empty()) rows.factors_ = vector(n->weight);
       if (!n->bias.empty()) rows.beta_ = vector(n->bias);
@@ -234,27 +234,27 @@ Canonical::Rows Canonical::rows(const Part& part) const {
     const auto tied = [&](const streams::Layout::Tied& t) {
       return part.name == (part.kind == Kind::reader ? t.weight : t.bias);
     };
-    if (const auto t = std::ranges::find_if(layout_.tied, tied); t != layout_.tied.end())
+    if (const auto t = std::ranges::find_if(plan_.tied, tied); t != plan_.tied.end())
       rows = stored(t->table, find(t->table)->dim), norm = t->norm;
-    else if (const auto p = std::ranges::find_if(layout_.places, of); p != layout_.places.end())
+    else if (const auto p = std::ranges::find_if(plan_.places, of); p != plan_.places.end())
       rows = stored(p->name, p->dim, p->parts), norm = p->norm, parts = p->parts;
     else
       check(false, "canonical form: there is no '", part.name, "'");
     if (part.kind == Kind::bias) return of_bias(part.name, std::move(rows), norm, parts);
-    const streams::NormPlace* n = layout_.find_norm(norm);
-    if (layout_.stored_width() == layout_.width && n && !n->weight.empty()) rows.factors_ = vector(n->weight);
+    const streams::NormPlace* n = plan_.find_norm(norm);
+    if (plan_.stored_width() == plan_.width && n && !n->weight.empty()) rows.factors_ = vector(n->weight);
   }
-  if (layout_.rotation.defined()) {
+  if (plan_.rotation.defined()) {
     const Carried& f = rows.factors_;
     const Tensor x = f.value.empty() ? rows.weight_.values
                                      : rows.weight_.values * from_vector(f.value, {rows.weight_.values.size(1)});
-    rows.rotated_ = contiguous(matmul(x, layout_.rotation)), rows.rotation_error_ = layout_.rotation_error;
+    rows.rotated_ = contiguous(matmul(x, plan_.rotation)), rows.rotation_error_ = plan_.rotation_error;
   }
   // A tied table is expanded like a writer, since its head reads the raw table.
-  const bool table = std::ranges::find(layout_.tied, part.name, &streams::Layout::Tied::weight) != layout_.tied.end();
+  const bool table = std::ranges::find(plan_.tied, part.name, &streams::Layout::Tied::weight) != plan_.tied.end();
   const Role role = part.kind == Kind::writer || table ? Role::writer : Role::reader;
-  const streams::FormRow& form = row_of(layout_.form);
-  rows.map_ = form.canonical(role, layout_.width);
+  const streams::FormRow& form = row_of(plan_.form);
+  rows.map_ = form.canonical(role, plan_.width);
   rows.rounded_with_sum_ = role == Role::writer && form.rounds_with_sum;
   return rows;
 }
@@ -263,14 +263,14 @@ std::vector<std::string> Canonical::sources(const Part& part) const {
   std::vector<std::string> names = {part.name};
   const auto through = [&](const std::string& weight, const std::string& norm) {
     names.push_back(weight);
-    if (const streams::NormPlace* n = layout_.find_norm(norm)) names.insert(names.end(), {n->weight, n->bias});
+    if (const streams::NormPlace* n = plan_.find_norm(norm)) names.insert(names.end(), {n->weight, n->bias});
   };
-  for (const streams::Place& p : layout_.places) {
+  for (const streams::Place& p : plan_.places) {
     if (p.name == part.name) names.push_back(p.scale);
     if (p.role == Role::writer && p.name == part.name && !p.norm.empty()) through(p.name, p.norm);
     if (p.role == Role::reader && (p.name == part.name || p.bias == part.name)) through(p.name, p.norm);
   }
-  for (const streams::Layout::Tied& t : layout_.tied)
+  for (const streams::Layout::Tied& t : plan_.tied)
     if (t.weight == part.name || t.bias == part.name) through(t.table, t.norm);
   return names;
 }

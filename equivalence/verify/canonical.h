@@ -10,7 +10,7 @@
 //   tied table     a writer, and the reader of its head: from D v if the table is compressed
 //   anything else  unchanged
 //
-// If the layout has a rotation Q, stored rows are first multiplied by Q. Rows of uncentred_rms_norm are not centred. If
+// If the plan has a rotation Q, stored rows are first multiplied by Q. Rows of uncentred_rms_norm are not centred. If
 // the model is not convertible, its function may see means and row sums, and no tensor is changed.
 #pragma once
 
@@ -62,7 +62,7 @@ class Canonical {
     Stored weight_;
     std::optional<double> eps_;  // of a norm that the rows go through first
     Carried factors_;            // gain or layer scale that is folded in; empty if there is none
-    Tensor rotated_;             // the rows with factors, times the layout's rotation; undefined if it has none
+    Tensor rotated_;             // the rows with factors, times the plan's rotation; undefined if it has none
     double rotation_error_ = 0;
     std::optional<streams::Map> map_;  // from the stored rows to the Pre-LN model's; nothing: rows as they are stored
     bool rounded_with_sum_ = false;    // by FormRow::rounds_with_sum
@@ -82,7 +82,7 @@ class Canonical {
 
   const std::vector<Part>& parts() const { return parts_; }
   // The rows of a part of any kind except `exact`. A bias gives [out, 1], because its entries share no scale. Throws if
-  // the shapes do not fit the layout.
+  // the shapes do not fit the plan.
   Rows rows(const Part& part) const;
   // The names of the tensors from which the part is made; some may be missing.
   std::vector<std::string> sources(const Part& part) const;
@@ -95,7 +95,7 @@ class Canonical {
 
   const Piece& piece_;
   const TensorMap& state_;
-  const streams::Placement& layout_;
+  const streams::Plan& plan_;
   const TensorMap* partner_;
   std::vector<Part> parts_;
 };

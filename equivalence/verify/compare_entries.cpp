@@ -24,7 +24,7 @@ class EntryCheck::Comparer {
         result_(all.result_),
         a_(a),
         b_(b),
-        same_form_(a.layout.form == b.layout.form && !a.layout.rotation.defined()),
+        same_form_(a.plan.form == b.plan.form && !a.plan.rotation.defined()),
         first_(a, all.centred_, same_form_ ? &b.state : nullptr),
         second_(b, all.centred_, same_form_ ? &a.state : nullptr) {}
 
@@ -48,10 +48,10 @@ class EntryCheck::Comparer {
 
   // Compares the norms, and the norm of each reader.
   bool structure() {
-    if (a_.layout.width != b_.layout.width)
-      incomparable(text("the stream's width is ", a_.layout.width, " and ", b_.layout.width));
-    for (const streams::NormPlace& n : a_.layout.norms) {
-      const streams::NormPlace* other = b_.layout.find_norm(n.name);
+    if (a_.plan.width != b_.plan.width)
+      incomparable(text("the stream's width is ", a_.plan.width, " and ", b_.plan.width));
+    for (const streams::NormPlace& n : a_.plan.norms) {
+      const streams::NormPlace* other = b_.plan.find_norm(n.name);
       if (!other)
         incomparable(text("only the first has a norm '", n.name, "'"));
       else if (n.normalizes != other->normalizes)
@@ -60,9 +60,9 @@ class EntryCheck::Comparer {
         differ(text("eps of ", n.name), n.eps, other->eps,
                text("eps of norm '", n.name, "' is ", number_text(n.eps), " and ", number_text(other->eps)));
     }
-    if (a_.layout.norms.size() < b_.layout.norms.size()) incomparable("the second has more norms");
-    for (const streams::Place& p : a_.layout.places)
-      for (const streams::Place& q : b_.layout.places)
+    if (a_.plan.norms.size() < b_.plan.norms.size()) incomparable("the second has more norms");
+    for (const streams::Place& p : a_.plan.places)
+      for (const streams::Place& q : b_.plan.places)
         if (p.name == q.name && p.role == Role::reader && q.role == Role::reader && p.norm != q.norm)
           incomparable(text("'", p.name, "' reads through norm '", p.norm, "' and '", q.norm, "'"));
     return result_.comparable;
@@ -96,9 +96,8 @@ class EntryCheck::Comparer {
     const int64_t count = x.shape()[0];
     all_.rows_.add(compare_rows(
         part.name, x, y,
-        {.map =
-             row_of(a_.layout.form).canonical(part.kind == Kind::writer ? Role::writer : Role::reader, a_.layout.width),
-         .arithmetic = std::sqrt(static_cast<double>(a_.layout.width)) * epsilon(DType::f64),
+        {.map = row_of(a_.plan.form).canonical(part.kind == Kind::writer ? Role::writer : Role::reader, a_.plan.width),
+         .arithmetic = std::sqrt(static_cast<double>(a_.plan.width)) * epsilon(DType::f64),
          .coarsest = epsilon(coarser(coarsest(a_.state, a_.half), coarsest(b_.state, b_.half))),
          .first_row = first_of(count),
          .blind = blind_rows(part.name)}));
@@ -125,11 +124,11 @@ class EntryCheck::Comparer {
            });
   }
 
-  // Entries of a bias, each a row of its own, that the function does not see, by either layout: a model without biases
-  // has none in its layout.
+  // Entries of a bias, each a row of its own, that the function does not see, by either plan: a model without biases
+  // has none in its plan.
   Dims blind_rows(const std::string& name) const {
     for (const Piece* piece : {&a_, &b_})
-      for (const streams::Place& p : piece->layout.places)
+      for (const streams::Place& p : piece->plan.places)
         if (p.name == name && p.blind_end > p.blind_begin) return {p.blind_begin, p.blind_end};
     return {0, 0};
   }
@@ -185,7 +184,7 @@ class EntryCheck::Comparer {
 
 void EntryCheck::add(const Piece& a, const Piece& b) {
   NoGrad no_grad;
-  rotated_ = rotated_ || a.layout.rotation.defined();
+  rotated_ = rotated_ || a.plan.rotation.defined();
   Comparer(*this, a, b).run();
 }
 

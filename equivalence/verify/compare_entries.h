@@ -32,14 +32,14 @@ struct EntryComparison {
 // roundings of the largest sum of terms in the slice, for each of the two: the error of a sum of d terms exceeds lambda
 // sqrt(d) roundings with a probability of at most 2 exp(-lambda^2 / 2) (Higham & Mary, 2019). It matters only in f64
 // files. Tensors that do not touch the stream, and eps, are compared to the last bit, after the finer dtype is rounded
-// to the coarser. If A's layout has a rotation, B's coordinates are used.
+// to the coarser. If A's plan has a rotation, B's coordinates are used.
 class EntryCheck {
  public:
   // centred: both are convertible, so directions that their function does not see are removed; otherwise tensors are
   // compared as stored.
   explicit EntryCheck(bool centred = true) : centred_(centred) {}
 
-  // Adds two corresponding pieces, which are finite. Throws if one does not fit its layout.
+  // Adds two corresponding pieces, which are finite. Throws if one does not fit its plan.
   void add(const Piece& a, const Piece& b);
   EntryComparison result() const;
 

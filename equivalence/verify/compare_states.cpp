@@ -17,11 +17,11 @@ using streams::Role;
 struct Side {
   const char* which;
   const LazyState& state;
-  const streams::Placement& layout;
+  const streams::Plan& plan;
 
-  // The reason why the layout has no other coordinates, by names and shapes; empty if it has some.
+  // The reason why the plan has no other coordinates, by names and shapes; empty if it has some.
   std::string not_convertible() const {
-    return why([&] { check_form(layout), check_layout(state.outline, layout); });
+    return why([&] { check_form(plan), check_plan(state.outline, plan); });
   }
   // The same by the means of its writers, after all writers were seen.
   std::string not_zero_mean(const ZeroMeans& means) const {
@@ -43,7 +43,7 @@ struct Side {
 };
 
 std::vector<Unit> units(const Side& side, bool centred) {
-  return centred ? units_of(side.state.outline, side.layout) : tensors_alone(side.state.outline, side.layout);
+  return centred ? units_of(side.state.outline, side.plan) : tensors_alone(side.state.outline, side.plan);
 }
 
 // The tensors of a pair's side, and their pieces. A side without units has empty pieces.
@@ -55,9 +55,9 @@ struct Tensors {
   }
   Piece piece(const Slices& slices) const {
     if (!units.empty()) return piece_of(units, held, slices, side.state.half);
-    Piece none{{}, side.layout, slices};
-    none.layout.places.clear(), none.layout.tied.clear();
-    for (streams::NormPlace& n : none.layout.norms) n.weight.clear(), n.bias.clear();
+    Piece none{{}, side.plan, slices};
+    none.plan.places.clear(), none.plan.tied.clear();
+    for (streams::NormPlace& n : none.plan.norms) n.weight.clear(), n.bias.clear();
     return none;
   }
 
@@ -84,22 +84,22 @@ template <class F> void each_pair(const Side& a, const Side& b, bool centred, bo
 }
 
 void add_means(const Piece& p, ZeroMeans& means) {
-  if (!row_of(p.layout.form).zero_mean_writers()) return;
-  for (const streams::Place& place : p.layout.places)
+  if (!row_of(p.plan.form).zero_mean_writers()) return;
+  for (const streams::Place& place : p.plan.places)
     if (place.role == Role::writer)
       means[place.name].add(widened(p.state, place.name), place.dim, p.format(place.name));
 }
 
 // True if converting `from` to `form`, and the result to the form of `to`, gives `to`.
 bool explained(const Side& from, Form form, const Side& to, EntryComparison& result) {
-  if (!folded(to.layout)) return false;
+  if (!folded(to.plan)) return false;
   try {
-    check_forms(from.layout, form);
+    check_forms(from.plan, form);
     EntryCheck check;
     ZeroMeans means;
     each_pair(from, to, true, false, [&](const Piece& a, const Piece& b, bool, bool) {
       const Conversion c = convert_piece(a, form, {}, means);
-      check.add({c.state, c.layout, a.slices, c.half}, b);
+      check.add({c.state, c.plan, a.slices, c.half}, b);
       return check.through();
     });
     if (!check.through()) return false;
@@ -113,7 +113,7 @@ bool explained(const Side& from, Form form, const Side& to, EntryComparison& res
 }
 
 Agreement compare_readers(const Side& a, const Side& b, std::map<std::string, double>* of) {
-  ReaderCheck check(a.layout, b.layout);
+  ReaderCheck check(a.plan, b.plan);
   each_pair(a, b, true, true, [&](const Piece& p, const Piece& q, bool last, bool) {
     last ? check.read(p, q) : check.write(p, q);
     return true;
@@ -122,14 +122,14 @@ Agreement compare_readers(const Side& a, const Side& b, std::map<std::string, do
 }
 
 StateComparison compare(const Side& a, const Side& b, bool readers) {
-  const bool rotated = a.layout.rotation.defined();  // then the layouts have been checked for these coordinates
+  const bool rotated = a.plan.rotation.defined();  // then the plans have been checked for these coordinates
   std::string why_a, why_b;
   if (!rotated) why_a = a.not_convertible(), why_b = b.not_convertible();
-  const bool one_kind = row_of(a.layout.form).norm == row_of(b.layout.form).norm;
+  const bool one_kind = row_of(a.plan.form).norm == row_of(b.plan.form).norm;
   StateComparison result;
   EntryComparison& entries = result.entries;
   std::optional<ReaderCheck> of_readers;
-  if (readers) of_readers.emplace(a.layout, b.layout);
+  if (readers) of_readers.emplace(a.plan, b.plan);
   const auto run = [&](bool centred) {
     EntryCheck check(centred);
     ZeroMeans means_a, means_b;
@@ -137,7 +137,7 @@ StateComparison compare(const Side& a, const Side& b, bool readers) {
       if (!again) {
         for (const auto& [piece, side] : {std::pair(&p, &a), {&q, &b}}) {
           if (const std::string name = training::not_finite(piece->state); !name.empty()) {
-            if (readers) check_values(piece->state, piece->layout);
+            if (readers) check_values(piece->state, piece->plan);
             entries.finite = false,
             entries.reason = text("'", name, "' of the ", side->which, " holds NaN or infinity");
             return false;
@@ -158,7 +158,7 @@ StateComparison compare(const Side& a, const Side& b, bool readers) {
     why_a = a.not_zero_mean(means_a), why_b = b.not_zero_mean(means_b);
     if (!why_a.empty() || !why_b.empty() || entries.equivalent() || !check.may_have_come_through()) return;
     for (Form form : streams::layer_norm_forms())
-      if (form != a.layout.form && form != b.layout.form &&
+      if (form != a.plan.form && form != b.plan.form &&
           (explained(a, form, b, entries) || explained(b, form, a, entries)))
         return;
   };
@@ -171,27 +171,27 @@ StateComparison compare(const Side& a, const Side& b, bool readers) {
   }
   entries = {};
   entries.comparable = false;
-  entries.reason = text("their forms are ", name_of(a.layout.form), " and ", name_of(b.layout.form), ", and the ",
+  entries.reason = text("their forms are ", name_of(a.plan.form), " and ", name_of(b.plan.form), ", and the ",
                         why_a.empty() ? "second" : "first", " has no other: ", why_a.empty() ? why_b : why_a);
   return result;
 }
 
 }  // namespace
 
-EntryComparison compare_entries(const LazyState& a, const streams::Placement& layout_a, const LazyState& b,
-                                const streams::Placement& layout_b) {
-  return compare({"first", a, layout_a}, {"second", b, layout_b}, false).entries;
+EntryComparison compare_entries(const LazyState& a, const streams::Plan& plan_a, const LazyState& b,
+                                const streams::Plan& plan_b) {
+  return compare({"first", a, plan_a}, {"second", b, plan_b}, false).entries;
 }
 
-StateComparison compare_states(const LazyState& a, const streams::Placement& layout_a, const LazyState& b,
-                               const streams::Placement& layout_b) {
-  check_layout(a.outline, layout_a), check_layout(b.outline, layout_b);
-  return compare({"first", a, layout_a}, {"second", b, layout_b}, true);
+StateComparison compare_states(const LazyState& a, const streams::Plan& plan_a, const LazyState& b,
+                               const streams::Plan& plan_b) {
+  check_plan(a.outline, plan_a), check_plan(b.outline, plan_b);
+  return compare({"first", a, plan_a}, {"second", b, plan_b}, true);
 }
 
-Agreement compare_streams(const LazyState& a, const streams::Placement& layout_a, const LazyState& b,
-                          const streams::Placement& layout_b, std::map<std::string, double>* of) {
-  return compare_readers({"first", a, layout_a}, {"second", b, layout_b}, of);
+Agreement compare_streams(const LazyState& a, const streams::Plan& plan_a, const LazyState& b,
+                          const streams::Plan& plan_b, std::map<std::string, double>* of) {
+  return compare_readers({"first", a, plan_a}, {"second", b, plan_b}, of);
 }
 
 }  // namespace isonorm::equivalence

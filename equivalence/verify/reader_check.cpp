@@ -23,8 +23,8 @@ constexpr int kSliceBits = 20;    // bits of a generator's offset: each slice ha
 constexpr int64_t kSamples = 3;   // combinations of a writer's slices, and of a reader's outputs
 constexpr TensorOptions kF64{DType::f64};
 
-const streams::Place* find_writer(const streams::Placement& layout, const std::string& name) {
-  for (const streams::Place& p : layout.places)
+const streams::Place* find_writer(const streams::Plan& plan, const std::string& name) {
+  for (const streams::Place& p : plan.places)
     if (p.role == Role::writer && p.name == name) return &p;
   return nullptr;
 }
@@ -65,23 +65,23 @@ TensorMap taken(const Piece& piece, const Piece& partner, std::initializer_list<
 template <class Copies>
 Copies combined_behind_norm(const Tensor& factors, const Piece& piece, const Piece& partner,
                             const streams::Place& table, Generator& generator) {
-  const streams::NormPlace* norm = piece.layout.find_norm(table.norm);
+  const streams::NormPlace* norm = piece.plan.find_norm(table.norm);
   check(norm != nullptr, "stream: the rows of '", table.name, "' go through norm '", table.norm,
         "', which is not there");
   Copies copies;
   for (size_t i = 0; i < copies.size(); ++i) {
     const TensorMap own = taken(piece, partner, {&table.name, &norm->weight, &norm->bias}, i > 0, generator);
     copies[i] = matmul(narrow(factors, 0, 0, kSamples),
-                       behind_norm(own, piece.layout, table, by_rows(own.at(table.name), table.dim)));
+                       behind_norm(own, piece.plan, table, by_rows(own.at(table.name), table.dim)));
   }
   return copies;
 }
 
 // Rows with a mean, for the place where a stream is recentred once, in the coordinates of the form.
-Tensor entering(const streams::Placement& layout, uint64_t seed) {
+Tensor entering(const streams::Plan& plan, uint64_t seed) {
   Generator generator{seed, 0};
-  const Tensor rows = randn({kSamples, layout.width}, kF64, generator) + randn({kSamples, 1}, kF64, generator);
-  return row_of(layout.form).writer(layout.width)(rows, 1);
+  const Tensor rows = randn({kSamples, plan.width}, kF64, generator) + randn({kSamples, 1}, kF64, generator);
+  return row_of(plan.form).writer(plan.width)(rows, 1);
 }
 
 // Combinations of slices x [n, d], unmoved and moved: [kSamples, d].
@@ -97,7 +97,7 @@ template <class Copies> Copies combined(const Tensor& factors, const Tensor& x, 
 
 }  // namespace
 
-ReaderCheck::ReaderCheck(const streams::Placement& a, const streams::Placement& b) {
+ReaderCheck::ReaderCheck(const streams::Plan& a, const streams::Plan& b) {
   for (const streams::Place& p : a.places)
     if (p.role == Role::writer && find_writer(b, p.name)) writers_.push_back(p.name);
   check(a.recentred == b.recentred, "stream check: the first is recentred at '", a.recentred, "', the second at '",
@@ -120,7 +120,7 @@ void ReaderCheck::write(const Piece& a, const Piece& b) {
   note(a, b);
   for (size_t w = 0; w < writers_.size(); ++w) {
     const std::string& name = writers_[w];
-    const streams::Place *p = find_writer(a.layout, name), *q = find_writer(b.layout, name);
+    const streams::Place *p = find_writer(a.plan, name), *q = find_writer(b.plan, name);
     if (!p || !q) continue;
     Generator generator{kSeed + 2 + w, begin_of(a)};
     const Tensor factors = combinations(a.state.at(name).numel() / a.state.at(name).size(p->dim), generator);
@@ -153,18 +153,18 @@ const ReaderCheck::Copies& ReaderCheck::Side::seen_by(const Piece& piece, const 
     }
   if (norm == reader.norm && parts == reader.parts && normalised[0].defined()) return normalised;
   norm = reader.norm, parts = reader.parts;
-  const streams::NormPlace& place = norm_of(piece.layout, reader);
+  const streams::NormPlace& place = norm_of(piece.plan, reader);
   Generator generator{kSeed + 1, 0};
   for (size_t i = 0; i < rows.size(); ++i)
     normalised[i] = equivalence::normalised(taken(piece, partner, {&place.weight, &place.bias}, i > 0, generator),
-                                            piece.layout, place, rows[i], parts);
+                                            piece.plan, place, rows[i], parts);
   return normalised;
 }
 
 void ReaderCheck::read(const Piece& a, const Piece& b) {
   NoGrad no_grad;
   note(a, b);
-  const std::vector<StreamReader> readers_a = readers_of(a.state, a.layout), readers_b = readers_of(b.state, b.layout);
+  const std::vector<StreamReader> readers_a = readers_of(a.state, a.plan), readers_b = readers_of(b.state, b.plan);
   check(!readers_a.empty() && readers_a.size() == readers_b.size(),
         "stream check: the two do not have the same readers: ", readers_a.size(), " and ", readers_b.size());
   for (const StreamReader& reader : readers_a) {

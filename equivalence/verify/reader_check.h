@@ -27,7 +27,7 @@ class ReaderCheck {
  public:
   // The writers are those that both have, and the place where rows enter a stream that is recentred once. Throws if
   // there is none, or if the two are recentred at different places.
-  ReaderCheck(const streams::Placement& a, const streams::Placement& b);
+  ReaderCheck(const streams::Plan& a, const streams::Plan& b);
 
   // write() adds the writers among the tensors of two pieces; afterwards read() compares the readers, each through the
   // sum of all written rows. Throws if the two do not have the same readers.

@@ -46,12 +46,12 @@ TensorMap widened(const TensorMap& state) {
   return out;
 }
 
-TensorMap centred(const TensorMap& state, const streams::Placement& layout) {
+TensorMap centred(const TensorMap& state, const streams::Plan& plan) {
   NoGrad no_grad;
   const TensorMap wide = widened(state);
-  if (!row_of(layout.form).zero_mean_writers()) return wide;
+  if (!row_of(plan.form).zero_mean_writers()) return wide;
   std::map<std::string, int> dim_of;
-  for (const streams::Place& p : layout.places)
+  for (const streams::Place& p : plan.places)
     if (p.role == Role::writer) dim_of[p.name] = p.dim;
   TensorMap out;
   for (const auto& [name, tensor] : wide)

@@ -9,7 +9,7 @@
 #include "core/random.h"
 #include "core/tensor_map.h"
 #include "io/lazy_state.h"
-#include "streams/placement.h"
+#include "streams/plan.h"
 
 namespace isonorm::equivalence {
 
@@ -26,6 +26,6 @@ TensorMap widened(const TensorMap& state);
 
 // The same with the writers of rms_norm centred. The file rounded them after centring, and the means that this left are
 // no part of the model. A conversion is compared with this in f64.
-TensorMap centred(const TensorMap& state, const streams::Placement& layout);
+TensorMap centred(const TensorMap& state, const streams::Plan& plan);
 
 }  // namespace isonorm::equivalence

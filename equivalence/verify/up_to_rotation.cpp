@@ -155,11 +155,11 @@ class Finder {
 };
 
 // A norm without centring depends only on a row's length, so the mean does not matter.
-void forget_means(streams::Placement& layout) { layout.form = streams::uncentred(layout.form); }
+void forget_means(streams::Plan& plan) { plan.form = streams::uncentred(plan.form); }
 
 }  // namespace
 
-std::string not_rotatable(const streams::Placement& a, const streams::Placement& b) {
+std::string not_rotatable(const streams::Plan& a, const streams::Plan& b) {
   try {
     check_rotatable(a), check_rotatable(b);
   } catch (const Error& e) {
@@ -175,40 +175,39 @@ std::string not_rotatable(const streams::Placement& a, const streams::Placement&
              : "";
 }
 
-RotationComparison compare_up_to_rotation(const LazyState& a, streams::Placement layout_a, const LazyState& b,
-                                          streams::Placement layout_b, bool readers) {
+RotationComparison compare_up_to_rotation(const LazyState& a, streams::Plan plan_a, const LazyState& b,
+                                          streams::Plan plan_b, bool readers) {
   NoGrad no_grad;
-  const std::string why_not = not_rotatable(layout_a, layout_b);
+  const std::string why_not = not_rotatable(plan_a, plan_b);
   check(why_not.empty(), "verify: up to a rotation the two cannot be compared: ", why_not);
-  if (readers) check_layout(a.outline, layout_a), check_layout(b.outline, layout_b);
+  if (readers) check_plan(a.outline, plan_a), check_plan(b.outline, plan_b);
   RotationComparison result;
   const auto not_found = [&](std::string reason) {
     result.found = "rotation: none was found", result.entries.reason = std::move(reason);
     if (readers && result.entries.finite && result.entries.comparable)
-      result.readers = compare_streams(a, layout_a, b, layout_b, &result.deviations);
+      result.readers = compare_streams(a, plan_a, b, plan_b, &result.deviations);
     return result;
   };
   // The rows of a tensor. `why` gets the reason if they cannot be used.
-  const auto rows = [&](const LazyState& state, const streams::Placement& layout, const streams::Place& p,
-                        std::string& why) {
+  const auto rows = [&](const LazyState& state, const streams::Plan& plan, const streams::Place& p, std::string& why) {
     TensorMap one;
     one.add(p.name, detach(state.read(p.name)));
-    if (readers) check_values(one, layout);
+    if (readers) check_values(one, plan);
     const Tensor& t = one.at(p.name);
     result.entries.finite = training::is_finite(t);
     if (!(largest_entry(t.to(DType::f64)) < kLargest))
       why = text("'", p.name, "' holds NaN, infinity or an entry above ", kLargest);
     return by_rows(t, p.dim, p.parts);
   };
-  Finder finder(layout_a.stored_width());
+  Finder finder(plan_a.stored_width());
   int64_t tensors = 0;
-  for (const streams::Place& p : layout_a.places)
-    for (const streams::Place& q : layout_b.places) {
+  for (const streams::Place& p : plan_a.places)
+    for (const streams::Place& q : plan_b.places) {
       if (p.name != q.name || p.role != q.role || p.role == Role::neutral) continue;
       std::string why;
-      const Tensor x = rows(a, layout_a, p, why);
+      const Tensor x = rows(a, plan_a, p, why);
       if (!why.empty()) return not_found(why);
-      const Tensor y = rows(b, layout_b, q, why);
+      const Tensor y = rows(b, plan_b, q, why);
       if (!why.empty()) return not_found(why);
       result.entries.comparable = x.shape() == y.shape();
       if (!result.entries.comparable)
@@ -217,7 +216,7 @@ RotationComparison compare_up_to_rotation(const LazyState& a, streams::Placement
       finder.add(x, y, a.format(p.name), b.format(p.name));
       ++tensors;
     }
-  streams::Placement turned = layout_a, other = layout_b;
+  streams::Plan turned = plan_a, other = plan_b;
   forget_means(turned), forget_means(other);
   if (const std::string why = finder.find(turned.rotation, turned.rotation_error); !why.empty()) return not_found(why);
   if (readers)

@@ -25,11 +25,11 @@ struct RotationComparison : StateComparison {
 //
 // If Q cannot be found, the entries differ, and the reason says why. readers: also compares the readers' outputs for
 // random rows; then mapped tensors must be finite. Throws with the reason of not_rotatable(), and if a state does not
-// fit its layout.
-RotationComparison compare_up_to_rotation(const LazyState& a, streams::Placement layout_a, const LazyState& b,
-                                          streams::Placement layout_b, bool readers = false);
+// fit its plan.
+RotationComparison compare_up_to_rotation(const LazyState& a, streams::Plan plan_a, const LazyState& b,
+                                          streams::Plan plan_b, bool readers = false);
 
-// The reason why, by their layouts alone, no rotation can connect two models; empty if one can.
-std::string not_rotatable(const streams::Placement& a, const streams::Placement& b);
+// The reason why, by their plans alone, no rotation can connect two models; empty if one can.
+std::string not_rotatable(const streams::Plan& a, const streams::Plan& b);
 
 }  // namespace isonorm::equivalence

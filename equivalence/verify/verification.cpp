@@ -24,21 +24,21 @@ void check_of_model(const char* which, const TensorMap& expected, const TensorMa
   }
 }
 
-// A model's layout. It is empty if the model has none (its norms belong to more than one stream, a layer scale breaks
+// A model's plan. It is empty if the model has none (its norms belong to more than one stream, a layer scale breaks
 // the form). Then every tensor is compared to the last bit.
-streams::Placement layout_or_none(const nn::Module& model, const training::ModelOptions& options) {
+streams::Plan layout_or_none(const nn::Module& model, const training::ModelOptions& options) {
   try {
-    return streams::placement_of(model);
+    return streams::plan_of(model);
   } catch (const Error&) {
-    streams::Placement none;
+    streams::Plan none;
     none.form = streams::Form::none, none.width = options.transformer().width;
     return none;
   }
 }
 
-bool convertible(const TensorMap& outline, const streams::Placement& layout) {
+bool convertible(const TensorMap& outline, const streams::Plan& plan) {
   try {
-    check_form(layout), check_layout(outline, layout);
+    check_form(plan), check_plan(outline, plan);
     return true;
   } catch (const Error&) {
     return false;
@@ -153,16 +153,15 @@ Verification verify_models(const training::OpenModelFile& a, const training::Ope
   const std::unique_ptr<nn::Module> model_a = first.build(), model_b = second.build();
   check_of_model("first", model_a->state_dict(), a.state.outline);
   check_of_model("second", model_b->state_dict(), b.state.outline);
-  const streams::Placement layout_a = layout_or_none(*model_a, first), layout_b = layout_or_none(*model_b, second);
-  v.may_be_rotated = not_rotatable(layout_a, layout_b).empty();
+  const streams::Plan plan_a = layout_or_none(*model_a, first), plan_b = layout_or_none(*model_b, second);
+  v.may_be_rotated = not_rotatable(plan_a, plan_b).empty();
   if (up_to_rotation) {
-    RotationComparison c = compare_up_to_rotation(a.state, layout_a, b.state, layout_b, false);
+    RotationComparison c = compare_up_to_rotation(a.state, plan_a, b.state, plan_b, false);
     v.entries = std::move(c.entries), v.rotation = std::move(c.found);
   } else {
-    v.entries = compare_entries(a.state, layout_a, b.state, layout_b);
+    v.entries = compare_entries(a.state, plan_a, b.state, plan_b);
   }
-  const bool forms =
-      v.may_be_rotated || (convertible(a.state.outline, layout_a) && convertible(b.state.outline, layout_b));
+  const bool forms = v.may_be_rotated || (convertible(a.state.outline, plan_a) && convertible(b.state.outline, plan_b));
   // Options of the models, because one file may leave out a default that another file has.
   v.options = different_options(training::describe(*model_a), training::describe(*model_b), !forms);
   if (!v.entries.comparable || !same_inputs(first.description(), second.description())) return v;
@@ -174,35 +173,35 @@ Verification verify_models(const training::OpenModelFile& a, const training::Ope
   return v;
 }
 
-void check_described(const Metadata& description, const streams::Placement& layout) {
+void check_described(const Metadata& description, const streams::Plan& plan) {
   if (description.empty()) return;
   const training::ModelOptions options(description);
   const nn::TransformerOptions& t = options.transformer();
   training::check_carried(t);
   const streams::Form form = training::stored_form(options);
-  check(form == layout.form, "spec: the file says that its tensors are those of ", name_of(form), ", not of ",
-        name_of(layout.form));
-  check(t.width == layout.width, "spec: the file says that its stream has width ", t.width, ", not ", layout.width);
-  for (const streams::NormPlace& n : layout.norms)
+  check(form == plan.form, "spec: the file says that its tensors are those of ", name_of(form), ", not of ",
+        name_of(plan.form));
+  check(t.width == plan.width, "spec: the file says that its stream has width ", t.width, ", not ", plan.width);
+  for (const streams::NormPlace& n : plan.norms)
     check(n.eps == t.eps, "spec: the file says that its eps is ", number_text(t.eps), ", norm '", n.name, "' has ",
           number_text(n.eps));
 }
 
-Verification verify_streams(const training::OpenModelFile& a, const streams::Placement& layout_a,
-                            const training::OpenModelFile& b, const streams::Placement& layout_b, bool up_to_rotation) {
-  check_described(a.description, layout_a);
-  check_described(b.description, layout_b);
+Verification verify_streams(const training::OpenModelFile& a, const streams::Plan& plan_a,
+                            const training::OpenModelFile& b, const streams::Plan& plan_b, bool up_to_rotation) {
+  check_described(a.description, plan_a);
+  check_described(b.description, plan_b);
   Verification v;
   if (!a.description.empty() && !b.description.empty())
     v.options = different_options(training::ModelOptions(a.description).description(),
                                   training::ModelOptions(b.description).description(), false);
-  v.may_be_rotated = not_rotatable(layout_a, layout_b).empty();
-  const LazyState of_a = with_gains(a.state, layout_a), of_b = with_gains(b.state, layout_b);
+  v.may_be_rotated = not_rotatable(plan_a, plan_b).empty();
+  const LazyState of_a = with_gains(a.state, plan_a), of_b = with_gains(b.state, plan_b);
   RotationComparison c;
   if (up_to_rotation)
-    c = compare_up_to_rotation(of_a, layout_a, of_b, layout_b, true);
+    c = compare_up_to_rotation(of_a, plan_a, of_b, plan_b, true);
   else
-    static_cast<StateComparison&>(c) = compare_states(of_a, layout_a, of_b, layout_b);
+    static_cast<StateComparison&>(c) = compare_states(of_a, plan_a, of_b, plan_b);
   v.entries = std::move(c.entries), v.rotation = std::move(c.found);
   if (v.entries.comparable && v.entries.finite) v.outputs.emplace_back("readers of random rows", c.readers);
   return v;

@@ -69,7 +69,7 @@ void check_shapes(const nn::Module& model, const TensorMap& state) {
 }
 
 // The options of the result; see docs/conversion.md.
-training::ModelOptions converted_options(training::ModelOptions o, const streams::Placement& from, Form to) {
+training::ModelOptions converted_options(training::ModelOptions o, const streams::Plan& from, Form to) {
   nn::TransformerOptions& t = o.transformer();
   o.stream() = {.form = to, .storage = row_of(to).raw() ? Stored::raw : Stored::mapped};
   const auto any = [&](auto&& has) { return std::ranges::any_of(from.norms, has); };
@@ -96,7 +96,7 @@ void complete(Conversion& c, const ModelPlan& plan, NumberFormat format) {
       check(name.ends_with("bias"), "convert: nothing became '", name, "' of the converted model");
       c.changes.push_back({name, "created: zeros", {}, tensor.shape()});
       for (const streams::Place& place : plan.result.places)
-        if (place.name == name) c.layout.places.push_back(place);
+        if (place.name == name) c.plan.places.push_back(place);
     }
     exact.add(name, there ? *there : zeros(tensor.shape(), {DType::f64}));
     state.add(name, there ? c.state.at(name) : zeros(tensor.shape(), {format.dtype}));
@@ -129,11 +129,11 @@ ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline,
   {
     const std::unique_ptr<nn::Module> model = options.build();
     check_shapes(*model, outline);
-    plan.layout = streams::placement_of(*model);
+    plan.source = streams::plan_of(*model);
   }
-  const std::unique_ptr<nn::Module> converted = converted_options(options, plan.layout, to).build();
+  const std::unique_ptr<nn::Module> converted = converted_options(options, plan.source, to).build();
   plan.description = training::describe(*converted);
-  plan.result = streams::placement_of(*converted);
+  plan.result = streams::plan_of(*converted);
   for (const streams::NamedParameter& p : streams::named_parameters(*converted))
     plan.outline.add(p.name, isonorm::outline(p.tensor.shape(), DType::f64));
   return plan;
@@ -141,7 +141,7 @@ ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline,
 
 ModelConversion convert_model(const training::ModelFile& file, Form to, const ModelConversionOptions& o) {
   ModelPlan plan = plan_conversion(file.description, file.state, to, o.inference);
-  ModelConversion result{convert(file.state, plan.layout, to, o.dtype), std::move(plan.description)};
+  ModelConversion result{convert(file.state, plan.source, to, o.dtype), std::move(plan.description)};
   complete(result.conversion, plan, o.dtype.value_or(coarsest(file.state)));
   return result;
 }

@@ -38,9 +38,9 @@ struct ModelConversionOptions {
 
 // The plan of a described model's conversion.
 struct ModelPlan {
-  streams::Placement layout, result;  // of the model, and of the converted model
-  Metadata description;               // of the converted model
-  TensorMap outline;                  // of its tensors, in their order
+  streams::Plan source, result;  // of the model, and of the converted model
+  Metadata description;          // of the converted model
+  TensorMap outline;             // of its tensors, in their order
 };
 // Throws if the tensors do not match the described model, or if it has dropout on its branches and `inference`, which
 // leaves it out, is false.
@@ -71,21 +71,21 @@ struct StateComparison {
 };
 
 // The states need not fit into memory: pieces of both are compared (pieces.h), and of each state only one unit's
-// tensors are in memory. All of these throw if a state does not fit its layout.
+// tensors are in memory. All of these throw if a state does not fit its plan.
 //
 // Compares entries (compare_entries.h). If no rule holds, A is converted to each form in its own dtypes. The result
 // counts as exact, except that a single value of each slice may have been rounded the other way. Then the same is tried
 // with B. If either is not convertible, tensors are compared as stored, and their norms must be of the same kind. If
-// A's layout has a rotation, both are compared in the coordinates of B (up_to_rotation.h), and other forms are not
+// A's plan has a rotation, both are compared in the coordinates of B (up_to_rotation.h), and other forms are not
 // tried.
-EntryComparison compare_entries(const LazyState& a, const streams::Placement& layout_a, const LazyState& b,
-                                const streams::Placement& layout_b);
+EntryComparison compare_entries(const LazyState& a, const streams::Plan& plan_a, const LazyState& b,
+                                const streams::Plan& plan_b);
 // Compares readers (reader_check.h). If `of` is not null, it gets each tensor's deviation.
-Agreement compare_streams(const LazyState& a, const streams::Placement& layout_a, const LazyState& b,
-                          const streams::Placement& layout_b, std::map<std::string, double>* of = nullptr);
+Agreement compare_streams(const LazyState& a, const streams::Plan& plan_a, const LazyState& b,
+                          const streams::Plan& plan_b, std::map<std::string, double>* of = nullptr);
 // Both at once; readers only if entries are comparable. Throws if a mapped tensor is not finite.
-StateComparison compare_states(const LazyState& a, const streams::Placement& layout_a, const LazyState& b,
-                               const streams::Placement& layout_b);
+StateComparison compare_states(const LazyState& a, const streams::Plan& plan_a, const LazyState& b,
+                               const streams::Plan& plan_b);
 
 // The findings about two files. They are equivalent if every entry and every output is.
 struct Verification {
@@ -109,13 +109,12 @@ Verification verify_models(const training::OpenModelFile& a, const training::Ope
                            const std::vector<std::pair<std::string, Tensor>>& more = {}, Device device = kCpu,
                            bool up_to_rotation = false);
 // Compares entries, then the readers' outputs for random rows; also options, if both files have a description. Throws
-// like check_described(), check_layout() and check_values().
-Verification verify_streams(const training::OpenModelFile& a, const streams::Placement& layout_a,
-                            const training::OpenModelFile& b, const streams::Placement& layout_b,
-                            bool up_to_rotation = false);
-// Throws if the file's description, if it has one, contradicts the layout in the form of its stream, its width or its
+// like check_described(), check_plan() and check_values().
+Verification verify_streams(const training::OpenModelFile& a, const streams::Plan& plan_a,
+                            const training::OpenModelFile& b, const streams::Plan& plan_b, bool up_to_rotation = false);
+// Throws if the file's description, if it has one, contradicts the plan in the form of its stream, its width or its
 // eps.
-void check_described(const Metadata& description, const streams::Placement& layout);
+void check_described(const Metadata& description, const streams::Plan& plan);
 
 inline constexpr uint64_t kControls = 2;   // copies of each side with every tensor moved by an ulp
 inline constexpr int64_t kRandomRows = 4;  // number of random inputs, unless ModelOptions::inputs() needs more or fewer

@@ -111,7 +111,7 @@ json entry_of(const Converted& c) {
   json norms = json::object();
   std::map<std::string, std::vector<std::string>> lists;
   std::set<std::string> scales;
-  for (const streams::Placement& s : c.layouts) {
+  for (const streams::Plan& s : c.layouts) {
     for (const streams::NormPlace& n : s.norms) {
       if (s.behind_table(n.name)) {
         lists["identity"].push_back(n.name);

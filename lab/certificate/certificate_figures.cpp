@@ -80,9 +80,9 @@ reports::Figure horizon_figure(const CertificateResult& r) {
           .legend = {{"dot solid other", "f64"}, {"dot other", "f32"}},
           .panels = {{.drawing = plot}},
           .caption =
-              "A third of what a wrong training reaches, divided by the bound: the least over loss, gradients and "
+              "A third of what a negative control reaches, divided by the bound: the least over loss, gradients and "
               "weights. Rounding differences grow along a path, and the bound with them; where it reaches a third of "
-              "what a wrong training shows, the horizon ends."};
+              "what a negative control shows, the horizon ends."};
 }
 
 reports::Figure error_figure(const CertificateResult& r) {

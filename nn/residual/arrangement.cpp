@@ -9,8 +9,8 @@ namespace isonorm::nn {
 void check_place(const char* name, const BlockPlace& p) {
   check(p.index >= 0 && p.index < p.depth, name, ": block ", p.index, " of ", p.depth,
         ", expected one of 0 to depth - 1");
-  check(p.stack == Stack::alone || p.other_depth > 0, name, ": one of two stacks, of which the other has ",
-        p.other_depth, " blocks, expected at least 1");
+  check(p.stack == Stack::alone || p.other_depth > 0, name, ": the other of the two stacks has ", p.other_depth,
+        " blocks, expected at least 1");
 }
 
 void initialise_scaled(const BlockWeights& w, double gain, double cross) {

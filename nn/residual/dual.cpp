@@ -8,8 +8,7 @@ namespace {
 constexpr double kEps = 1e-7;  // of the last norm, which normalizes a sum of many branches
 
 ConnectionOptions last(ConnectionOptions o) {
-  check(o.kind != NormKind::none || !o.affine,
-        "residual: without its last norm the head has no sum to read beside rows with a gain");
+  check(o.kind != NormKind::none || !o.affine, "residual: with affine norms the last norm cannot be left out");
   o.eps = kEps;
   return o.not_foldable();
 }

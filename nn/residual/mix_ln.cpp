@@ -3,7 +3,7 @@
 namespace isonorm::nn {
 
 int64_t mix_ln_posts(const char* name, int64_t depth) {
-  check(depth >= 4, name, ": of ", depth, " blocks a quarter is none, expected at least 4");
+  check(depth >= 4, name, ": a quarter of ", depth, " blocks is none, expected at least 4");
   return depth / 4;
 }
 

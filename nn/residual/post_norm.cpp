@@ -4,7 +4,7 @@ namespace isonorm::nn {
 
 PostNorm::PostNorm(int64_t width, ConnectionOptions o, PostPlace place)
     : Connection(width, o.not_foldable()), place_(place) {
-  check(o.kind != NormKind::none, "connections with a norm behind the sum: the norm is none");
+  check(o.kind != NormKind::none, "post-normalised connections need a norm, the norm is none");
 }
 
 Tensor PostNorm::read(Residual& r) { return r.settle(); }

@@ -28,7 +28,7 @@ class Call:
 
 
 def note(tensors, gradients, dtype):
-    """From now on, gradients[i] is that of tensors[i], if that takes one; None until it comes."""
+    """From now on, gradients[i] is the gradient of tensors[i]; None until it arrives, or if there is none."""
     for i, t in enumerate(tensors):
         if t.requires_grad:
             gradients[i] = None
@@ -36,7 +36,7 @@ def note(tensors, gradients, dtype):
 
 
 class Calls:
-    """While it lasts, `calls` gets the calls of a model's modules, in the order in which they end. Tensors are in `dtype`."""
+    """While it lasts, the calls of a model's modules are appended to `calls`, in the order in which they end. Tensors are in `dtype`."""
 
     def __init__(self, model, dtype):
         self.model, self.dtype, self.calls, self.handles, self.open = model, dtype, [], [], []

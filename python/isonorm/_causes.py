@@ -164,7 +164,7 @@ class Causes:
         return f"{x.name or 'a'} is {spoken(x.module)}, {y.name or 'b'} of b is {spoken(y.module)}"
 
     def replaced(self):
-        """Whether the outputs agree if a's module, with its parameters, stands where b's module differs."""
+        """True if the outputs agree after a's module, with its parameters, replaces b's module that differs."""
         if not self.at.alone or self.at.end != "output" or not self.at.pair[0].name:
             return False
         x, y = self.at.pair

@@ -1,4 +1,4 @@
-"""Whether a difference is that of modules which compute, or of tables which are stored, in a coarser dtype."""
+"""Recognises differences from modules that compute in a coarser dtype, and from tables stored in one."""
 
 import torch
 
@@ -75,7 +75,7 @@ def of_f32_alone(points):
 
 
 def missing(own, other):
-    """Names of own tensors without an equal one. None if one of the same name holds other numbers: that is no rounding."""
+    """Names of own tensors without an equal partner. None if a tensor of the same name has other numbers, beyond rounding."""
     missed = [n for n, t in own.items() if not any(t.shape == u.shape and torch.equal(t.double(), u.double()) for u in other.values())]
     near = 4 * torch.finfo(torch.float32).eps
     for n in missed:

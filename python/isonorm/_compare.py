@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
 from . import _isonorm
-from ._result import Difference, NotFinite, Power, Result, Undecided, Unmatched
+from ._result import Detectable, Difference, NotFinite, Result, Undecided, Unmatched
 
 if TYPE_CHECKING:
     import torch
@@ -66,7 +66,7 @@ def compare(
                that changes their gradients. Gradients are compared before, weights after.
                Of these four each may be a pair (for a, for b), such as optimizer=(for_a, for_b). With a pair, b may be a itself.
     carry:     b's own parameters need not be what the map makes of a's.
-    progress:  a function that gets a dict after every point and step: "phase" ("points", "wrong trainings", "training"), "step",
+    progress:  a function that gets a dict after every point and step: "phase" ("points", "negative controls", "training"), "step",
                "steps". What it raises ends the comparison.
 
     Returns a Result; bool(result) is whether the two are equivalent. Modules may change their inputs in place. Raises ValueError,
@@ -104,7 +104,7 @@ def compare(
         return {"deviation": of.deviation, "control": of.control, "tolerance": _isonorm.bound(of.control, dtype)}
 
     def different(point, reason, first, **numbers):
-        """The Result at a point where the two differ; first: as Comparison.first."""
+        """The Result at a point at which the two differ; first: as Comparison.first."""
         why = _coarse.explained_by_f32(at, point) if may_change else ""
         if why:
             return in_f32(why, first["deviation"])
@@ -162,9 +162,9 @@ def compare(
         if x != y and may_change:
             return in_f32(f"{alone}, which casts nothing in f64", found.deviation)
         at.not_compared["autocast"] = 'it casts nothing in f64; dtype="f32" compares with it'
-    power = Power(at.probes().probes, found.detectable)
-    if verdict == "equivalent" and power.probes and not power.seen:
-        verdict, reason = "undecided", f"it would have seen none of {len(power.probes)} parameters that were changed"
+    detectable = Detectable(at.probes().probes, found.detectable)
+    if verdict == "equivalent" and detectable.probes and not detectable.detected:
+        verdict, reason = "undecided", f"it detects none of {len(detectable.probes)} parameters that were changed"
     if train is not None and verdict == "equivalent":
         trained = _training.train_together(at, train, steps, told)
         verdict = trained.verdict
@@ -193,7 +193,7 @@ def compare(
         steps=steps if trained else 0,
         first=first,
         cause=cause,
-        power=power,
+        detectable=detectable,
         **measured(last),
     )
 

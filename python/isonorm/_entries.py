@@ -23,7 +23,7 @@ def kinds(t):
 
 
 def finite(t, reference):
-    """t with 0 where the reference is not finite."""
+    """t, with 0 in entries whose reference is not finite."""
     return t if reference.isfinite().all() else torch.where(reference.isfinite(), t, 0)
 
 

@@ -1,4 +1,4 @@
-"""What the program isonorm does with files and proofs: convert, verify, prove."""
+"""The work of the program isonorm on files, and proofs: convert, verify, prove."""
 
 import json
 import os
@@ -12,7 +12,7 @@ Path = Union[str, bytes, os.PathLike]
 
 
 def _path(path):
-    """As text without a NUL, where C++ would end it. UnicodeEncodeError where it is no UTF-8."""
+    """As text without a NUL, at which C++ would end it. Raises UnicodeEncodeError if it is not UTF-8."""
     name = os.fsdecode(path)
     name.encode()
     if "\0" in name:

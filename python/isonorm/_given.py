@@ -1,4 +1,4 @@
-"""The arguments of compare(): what it cannot work with is a ValueError of one line, before anything runs."""
+"""Checks of compare()'s arguments: an invalid one raises a ValueError of one line, before anything runs."""
 
 import collections.abc
 import numbers
@@ -63,7 +63,7 @@ def check_options(batches, loss, map, progress, dtype, seed, counts):
 
 
 def naming_map(map, dtype):
-    """The map, whose functions raise ValueErrors of one line."""
+    """The map; its functions raise ValueErrors of one line."""
     if callable(map):
         return named("the map", map, collections.abc.Mapping, "a dict of b's parameters", dtype)
     if not isinstance(map, collections.abc.Mapping):

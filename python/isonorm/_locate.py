@@ -53,7 +53,7 @@ class Located:
         self.pairs = list(matched(self.partners, of_a, of_b))
 
     def compared(self):
-        """The Difference among what was compared, without a place: an output if one differs."""
+        """The Difference among the compared tensors, without a place: an output if one differs."""
         first = next((t for t in self.found["tensors"] if t["quantity"] == "output"), self.found)
         name = first["tensor"] or "the loss"
         return Difference(first["quantity"], name, name, first["deviation"], first["bound"], first["as_a_whole"])
@@ -79,7 +79,7 @@ class Located:
         return (deviation, limit) if not deviation <= limit else None
 
     def any_difference(self, x, y, several, of_both=False):
-        """The first of difference() among tensors of the calls; several(call) is a list or a dict of them."""
+        """The first difference() among tensors of the calls; several(call) is a list or a dict of tensors."""
         keys = range(min(len(several(x)), len(several(y)))) if isinstance(several(x), list) else sorted(several(x))
         if of_both:
             keys = [k for k in keys if k in several(y)]
@@ -87,7 +87,7 @@ class Located:
         return next((d for d in found if d is not None), None)
 
     def found_in_b(self, x):
-        """Whether b's modules are given, or give, what a call of a gave."""
+        """True if some module of b has the result of a call of a as an input or an output."""
         limits = [self.limit(x, lambda call, i=i: entry(call.outputs, i)) for i in range(len(x.outputs))]
         others = [t for call in self.of_b for t in (*call.outputs, *call.inputs)]
         return bool(limits) and all(
@@ -117,7 +117,7 @@ class Located:
         return False
 
     def followed(self, agree):
-        """Calls of a from which a later call follows that agrees with its partner, or with anything in b: what they give is in b."""
+        """Calls of a on which a later call depends that agrees with its partner or with anything in b: their results are in b."""
         known, found = set(), set()
         for x in reversed(self.of_a):
             if x.nodes and all(n in known for n in x.nodes):

@@ -1,4 +1,4 @@
-"""How the parameters of the second module follow from those of the first."""
+"""The map from the first module's parameters to the second's."""
 
 import torch
 
@@ -14,7 +14,7 @@ def listed(names, most=8):
 
 
 def pulled_back(leaves, made, gradients):
-    """Gradients in what a map has made of these leaves as gradients in them: {name: tensor}. None among them: 0."""
+    """Converts gradients of a map's results to gradients of its leaves: {name: tensor}. None counts as 0."""
     pairs = [(made[n], g) for n, g in gradients.items() if g is not None and made[n].requires_grad]
     found = [None] * len(leaves)
     if pairs:
@@ -24,7 +24,7 @@ def pulled_back(leaves, made, gradients):
 
 
 def follows(t, leaves):
-    """Whether a gradient of the tensor goes back to one of the leaves."""
+    """True if a gradient of the tensor reaches one of the leaves."""
     own = {id(leaf) for leaf in leaves.values()}
     return id(t) in own or any(id(getattr(node, "variable", None)) in own for node in before([t.grad_fn], ()))
 
@@ -50,7 +50,7 @@ class Map:
         return rule if isinstance(rule, str) else None
 
     def _check_names(self):
-        """Raises ValueError if a parameter of b follows from none of a, or none of b from one of a."""
+        """Raises ValueError if a parameter of b depends on no parameter of a, or a parameter of a is not used."""
         unknown = [n for n in self.rules if n not in self.shapes_b]
         if unknown:
             raise ValueError(f"compare: map= names {listed(unknown)}, which b does not have as a parameter; b has {listed(self.shapes_b)}")
@@ -92,7 +92,7 @@ class Map:
         return {name: converted(made[name], spoken(dtype)) for name in self.shapes_b}
 
     def check_gradients(self, a):
-        """Raises ValueError if what the map makes follows from a's parameters, and no gradient goes back to them."""
+        """Raises ValueError if the map's results depend on a's parameters, but no gradient reaches them."""
         parameters = {n: converted(p.detach(), "f64") for n, p in a.named_parameters()}
         leaves = {n: p.clone().requires_grad_(p.is_floating_point() or p.is_complex()) for n, p in parameters.items()}
         constant = [n for n, t in self(leaves).items() if not follows(t, leaves)]

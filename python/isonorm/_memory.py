@@ -1,4 +1,4 @@
-"""What a comparison takes of memory, in copies of a's parameters; activations come on top."""
+"""The memory of a comparison, in copies of a's parameters; activations are not included."""
 
 import warnings
 
@@ -9,7 +9,7 @@ TRAINING = 4  # parameters, their gradient, and two states of Adam
 
 
 def copies(controls, trains):
-    """The most at a time: at points, or in the wrong trainings, which are the reference, its controls and up to two more."""
+    """The most at a time: at points, or in the negative controls, which are the reference, its controls and up to two more."""
     at_points = POINTS + controls - 4
     return max(at_points, 2 + TRAINING * (controls + 3) + 2) if trains else at_points
 

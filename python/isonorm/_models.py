@@ -26,7 +26,7 @@ def coarser(dtype, than):
 
 
 def real(t):
-    """Complex numbers as pairs, a view where that can be; other tensors as they are."""
+    """Complex numbers as pairs, as a view if possible; other tensors unchanged."""
     return torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
 
 
@@ -38,7 +38,7 @@ def dense(t):
 
 
 def ours(t):
-    """A torch tensor as one of isonorm, of the same memory if it lies on the CPU; complex numbers as pairs."""
+    """A torch tensor as an isonorm tensor, sharing memory on the CPU; complex numbers as pairs."""
     return _isonorm.tensor(real(dense(t.detach())).cpu())
 
 
@@ -80,12 +80,12 @@ def copied(module, dtype):
 
 
 def hooked(model):
-    """named_modules() that can have forward hooks: all but those of TorchScript."""
+    """named_modules() that can have forward hooks: all except TorchScript's."""
     return [(n, m) for n, m in model.named_modules() if not isinstance(m, torch.jit.ScriptModule)]
 
 
 def sharing_memory(module):
-    """The names of two parameters of which the one begins before the other ends; None where there are none."""
+    """The names of two parameters with overlapping memory; None if there are none."""
     spans = []
     for name, p in module.named_parameters():
         if p.numel():
@@ -100,7 +100,7 @@ def is_dataclass(value):
 
 
 def leaves(value):
-    """The leaves of nested tuples, lists, mappings and dataclasses, in their order; those of a mapping sorted by name."""
+    """The leaves of nested tuples, lists, mappings and dataclasses in order; a mapping's leaves are sorted by name."""
     if isinstance(value, collections.abc.Mapping):
         value = [value[name] for name in sorted(value, key=str)]
     elif is_dataclass(value):
@@ -116,7 +116,7 @@ def flat(value):
 
 
 def floating(value):
-    """As flat(), of those with a floating dtype."""
+    """As flat(), only leaves with a floating dtype."""
     return [t for t in flat(value) if t.is_floating_point()]
 
 
@@ -216,7 +216,7 @@ def naming(who, dtype, model=None):
 
 @contextlib.contextmanager
 def made_in(dtype):
-    """While it lasts torch makes tensors in `dtype` where none is named, as a user would have it who computes in it."""
+    """While it lasts, `dtype` is torch's default dtype, as if the user computed in it."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(TORCH_DTYPES.get(dtype, dtype))
     try:
@@ -227,7 +227,7 @@ def made_in(dtype):
 
 @contextlib.contextmanager
 def draws(seed, dtype):
-    """While it lasts torch draws from the same place, where no dtype is named in `dtype`; then as if nothing had been drawn."""
+    """While it lasts, torch draws from the same state, in `dtype` if none is named; afterwards as if nothing had been drawn."""
     with torch.random.fork_rng(devices=[]), made_in(dtype):
         torch.manual_seed(seed)
         yield

@@ -1,4 +1,4 @@
-"""Outputs, loss and gradients of two modules at points: a's parameters as they stand, then drawn anew."""
+"""Outputs, loss and gradients of two modules at points: a's present parameters, then random ones."""
 
 import contextlib
 import math
@@ -13,14 +13,14 @@ from ._calls import check_copied
 from ._entries import finite, kinds, same_exact, shapes
 from ._maps import pulled_back
 from ._models import COMPARED, arguments, dense, draws, exact, floating, in_dtype, measured, named_leaves, naming, ours, rebuilt
-from ._result import NotFinite, Power, Probe, Undecided, Unmatched
+from ._result import Detectable, NotFinite, Probe, Undecided, Unmatched
 from ._rounding import Autocasts, MovedResults
 
 PROBES = 8  # parameters to perturb, evenly spaced among all
 
 
 class Ran(NamedTuple):
-    """What one forward and backward of a module gave."""
+    """The results of one forward and backward of a module."""
 
     names: list  # of the outputs that follow
     outputs: list  # measured()
@@ -33,7 +33,7 @@ class Ran(NamedTuple):
 
 
 class Seen:
-    """What the library asks a model that ran for (python/outside.h)."""
+    """The interface of a model that has run to the library (python/outside.h)."""
 
     def __init__(self, loss, tensors):
         self.loss, self.tensors = loss, tensors
@@ -183,7 +183,7 @@ class Points:
             return self.of_a(self.moved(parameters, number), batch)
 
     def rounding(self, seed):
-        """A mode in which each result is moved by one ulp, if torch knows them all; it can be entered once."""
+        """A mode that moves each result by one ulp, if torch knows all of them; it can be entered once."""
         return MovedResults(seed, self.dtype) if self.moves_results else contextlib.nullcontext()
 
     def controls_at(self, a, parameters, batch):
@@ -213,7 +213,7 @@ class Points:
         return noted.judgement(), None
 
     def compare_at(self, point, noted):
-        """Runs both modules and the controls at a point, and adds what they gave to `noted`."""
+        """Runs both modules and the controls at a point, and adds their results to `noted`."""
         batch, parameters = self.batches(point - 1), self.parameters(point)
         casts = [Autocasts() if point == 1 else contextlib.nullcontext() for _ in "ab"]
         with casts[0]:
@@ -272,7 +272,7 @@ class Points:
             raise Undecided("a is not repeatable: run twice, it gives other whole numbers or words")
 
     def with_paired_state(self, a, b, controls):
-        """The runs, with b's buffers and frozen parameters by a's names, and the names of those that a pass changed in a or b."""
+        """The runs, with b's buffers and frozen parameters under a's names, and the names of tensors that a pass changed in a or b."""
         pairs = {n: self.mapping.in_b(n) if self.mapping else n for n in a.state}
         pairs = {n: m for n, m in pairs.items() if m in b.state}
         for n in a.changed - set(pairs):
@@ -283,7 +283,7 @@ class Points:
         return (a, b, *controls), [n for n in pairs if n in a.changed | b.changed]
 
     def probes(self):
-        """At the first point, of parameters one by one: would the comparison have seen every other entry times 1 + size?"""
+        """At the first point, of parameters one by one: does the comparison detect every other entry times 1 + size?"""
         size = _isonorm.largest_bound(self.dtype)
         batch, parameters = self.batches(0), self.parameters(1)
         a = self.of_a(parameters, batch)
@@ -298,4 +298,4 @@ class Points:
             other = self.seen(self.of_a({**parameters, name: changed}, batch), a)
             share = _isonorm.Points(self.dtype, 1).share([reference, other, *controls], self.names(batch), outputs)
             probes.append(Probe(name, size, share))
-        return Power(probes)
+        return Detectable(probes)

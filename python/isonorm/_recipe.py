@@ -52,7 +52,7 @@ class Recipe:
 
 
 class Updates:
-    """The updates of one module: step() clips gradients, updates parameters and moves the schedule on."""
+    """The updates of one module: step() clips gradients, updates parameters and advances the schedule."""
 
     def __init__(self, recipe, model):
         self.recipe, self.parameters = recipe, Parameters(model)

@@ -49,38 +49,38 @@ class Difference:
 
 @dataclass(frozen=True)
 class Probe:
-    """A parameter of a, every other entry times 1 + size: how much of the bound that takes (above 1 it is seen)."""
+    """A parameter of a, every other entry times 1 + size: how much of the bound that takes (above 1 it is detected)."""
 
     parameter: str
     size: float
     share: float
 
     @property
-    def seen(self) -> bool:
+    def detected(self) -> bool:
         return self.share > 1
 
 
 @dataclass(frozen=True)
-class Power:
-    """What the comparison would have seen."""
+class Detectable:
+    """The mistakes that the comparison detects."""
 
     probes: list[Probe]
-    factor: Optional[float] = None  # a factor of 1 + this number on any compared tensor would have been seen
+    factor: Optional[float] = None  # a factor of 1 + this number on any compared tensor is detected
 
     @property
-    def seen(self) -> list[Probe]:
-        return [p for p in self.probes if p.seen]
+    def detected(self) -> list[Probe]:
+        return [p for p in self.probes if p.detected]
 
     def __str__(self) -> str:
         if not self.probes:
             return "nothing was perturbed"
-        size, seen = self.probes[0].size, self.seen
-        text = f"{len(seen)} of {len(self.probes)} parameters, each alone with every other entry times 1 + {size:.0e}, were seen"
-        if seen:
-            least = min(seen, key=lambda p: p.share)
+        size, detected = self.probes[0].size, self.detected
+        text = f"{len(detected)} of {len(self.probes)} parameters, each alone with every other entry times 1 + {size:.0e}, were detected"
+        if detected:
+            least = min(detected, key=lambda p: p.share)
             text += f", the weakest ({least.parameter}) at {least.share:.1e} times the bound"
-        unseen = [p.parameter for p in self.probes if not p.seen]
-        return text + (f"; not seen: {', '.join(unseen)}" if unseen else "")
+        missed = [p.parameter for p in self.probes if not p.detected]
+        return text + (f"; not detected: {', '.join(missed)}" if missed else "")
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Result:
     deviation: float = 0.0  # the largest over everything that was compared
     control: float = 0.0  # the same for a with every parameter moved by one ulp
     tolerance: float = 0.0  # 30 times the control plus 64 eps: the largest deviation allowed for a tensor
-    power: Power = field(default_factory=lambda: Power([]))
+    detectable: Detectable = field(default_factory=lambda: Detectable([]))
     batches: str = ""  # how many were read, and if these are all
     why_f32: Optional[str] = None  # the model that computes in f32, if this changed the comparison from f64 to f32
     not_compared: tuple = ()  # outputs and buffers that were left out, each with the reason
@@ -128,8 +128,8 @@ class Result:
                 f"  tolerance   {self.tolerance:.1e} (30 times {self.control:.1e}, which one ulp does to a, and 64 eps);"
                 f" largest deviation {self.deviation:.1e}"
             )
-        if self.power.probes:
-            lines.append(f"  power       {self.power}")
+        if self.detectable.probes:
+            lines.append(f"  detectable  {self.detectable}")
         if self.not_compared:
             lines.append(f"  left out    {', '.join(self.not_compared)}")
         return "\n".join(lines)

@@ -85,7 +85,7 @@ class CoarseResults(TorchDispatchMode):
 
 
 class Autocasts(TorchFunctionMode):
-    """While it lasts, notes in `noted` the dtypes to which torch.autocast would cast. It casts no f64."""
+    """While it lasts, collects in `noted` the dtypes to which torch.autocast would cast. It does not cast f64."""
 
     def __init__(self):
         super().__init__()

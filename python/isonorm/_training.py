@@ -1,4 +1,4 @@
-"""Two modules trained on the same batches, beside what rounding does to the first and what a wrong training does."""
+"""Trains two modules on the same batches, with controls moved by rounding and with a negative control."""
 
 import contextlib
 
@@ -42,7 +42,7 @@ class Trained:
         return total
 
     def rounding(self):
-        """A mode of torch in which module and loss run."""
+        """The torch mode in which module and loss run."""
         return contextlib.nullcontext()
 
     def differentiate(self):
@@ -94,7 +94,7 @@ class Control(Trained):
 
 
 class Other(Trained):
-    """b: its gradients count in a's coordinates, its weights beside what the map makes of a's."""
+    """b: gradients are compared in a's coordinates, weights with the map of a's."""
 
     def __init__(self, model, loss, recipe, batch, seed, mapping):
         plain = list(mapping.plain.values())
@@ -119,7 +119,7 @@ class Other(Trained):
 
 
 class Frozen(Trained):
-    """A wrong training: gains and biases of norms do not train."""
+    """A negative control: gains and biases of norms do not train."""
 
     def __init__(self, model, *more):
         super().__init__(model, *more)
@@ -136,7 +136,7 @@ class Frozen(Trained):
 
 
 class Misled(Trained):
-    """A wrong training: one batch is exchanged for the next one, or, if the two are the same, the gradient of that step is negated."""
+    """A negative control: one batch is replaced by the next one or, if both are equal, the gradient of that step is negated."""
 
     AT = _isonorm.NEGATIVE_STEPS // 2
 
@@ -183,7 +183,7 @@ def pair(points, recipes):
 def train_together(points, recipes, steps, told):
     """The library's Comparison of two trainings from a's parameters as they stand, and what the map makes of them.
 
-    recipes: (of a, of b); the wrong trainings have a's.
+    recipes: (of a, of b); the negative controls have a's.
     """
     of_a = recipes[0]
     a, loss, batch, seed, mapping = points.a, points.loss, points.batches, points.seed, points.mapping
@@ -202,9 +202,9 @@ def train_together(points, recipes, steps, told):
         return [reference, run, *controls(batch)]
 
     def wrong():
-        """[reference, controls...], [wrong trainings]"""
+        """[reference, controls...], [negative controls]"""
         reference = Trained(duplicate(a), loss, of_a, repeated, seed, names)
-        reference.told = told("wrong trainings", _isonorm.NEGATIVE_STEPS)
+        reference.told = told("negative controls", _isonorm.NEGATIVE_STEPS)
         misled = Misled(duplicate(a), loss, of_a, repeated, seed, names)
         frozen = Frozen(duplicate(a), loss, of_a, repeated, seed, names)
         return [reference, *controls(repeated)], [misled, frozen] if frozen.gains else [misled]

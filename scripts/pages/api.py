@@ -44,7 +44,7 @@ def _without_private(code):
 
 
 def _names(code):
-    """What an entry declares, for its heading."""
+    """The declaration of an entry, for its heading."""
     names = []
     for line in code:
         if line.startswith((" ", "}", "//")):
@@ -57,7 +57,7 @@ def _names(code):
 
 
 def entries(text):
-    """(comment, code) of each declaration outside of any class; those without a comment of their own share that of the one before."""
+    """(comment, code) of each declaration outside of classes; a declaration without a comment shares the previous one's."""
     found, comment, code, depth, apart = [], [], [], 0, True
     for line in text.split("\n"):
         if depth == 0 and not code:
@@ -91,7 +91,7 @@ def page(root, header):
 
 
 def _prose(comment):
-    """A comment as Markdown: indented lines are code, and what is no markup is escaped."""
+    """A comment as Markdown: indented lines are code, and everything that is not markup is escaped."""
     code = False
     for line in comment:
         if code != line.startswith("  "):
@@ -104,7 +104,7 @@ def _prose(comment):
 
 
 def _section(header):
-    """The heading of a header in the index. Throws StopIteration if no heading has a folder of it."""
+    """The heading of a header in the index. Throws StopIteration if no heading has its folder."""
     of_folder = {folder: title for title, folders in _SECTIONS.items() for folder in folders}
     return next(of_folder[str(parent)] for parent in header.parents if str(parent) in of_folder)
 

@@ -1,4 +1,4 @@
-"""Blocks of output in the pages, run again and compared. scripts/docs says how they are marked, and what is masked."""
+"""Blocks of output in the pages, run again and compared. scripts/docs explains the marks and the masks."""
 
 import difflib
 import os
@@ -51,14 +51,14 @@ def of(root, page):
 
 
 def tokens(text):
-    """What is compared: words, where masked ones are alike and rules of tables have one length."""
+    """The words to compare: masked words are equal, and rules of tables have one length."""
     for pattern, word in _MASKS:
         text = pattern.sub(word, text)
     return re.sub(r"-{4,}", "---", text).split()
 
 
 def _places(number):
-    """(decimal places of the mantissa, one unit in the last of them) of a decimal fraction, written with an exponent or without."""
+    """(decimal places of the mantissa, one unit in the last of them) of a decimal fraction, with or without an exponent."""
     mantissa, _, exponent = number.partition("e")
     places = len(mantissa.split(".")[1])
     return places, 10.0 ** (int(exponent or 0) - places)
@@ -78,7 +78,7 @@ def _close(a, b):
 
 
 def same(shown, printed):
-    """Whether the lines of a block are the lines that were printed; `...` stands for any."""
+    """True if the block has the printed lines; `...` matches any lines."""
     parts, part = [], []
     for line in [*shown, "..."]:
         if line.strip() == "...":
@@ -110,7 +110,7 @@ def _run(command, folder, build):
 
 
 def printed(block, folder, build):
-    """What the block would be now: its commands, if it shows any, each with what it prints."""
+    """The present content of the block: its commands, if it shows any, each with its output."""
     commands = [line[2:] for line in block.text if line.startswith("$ ")]
     if not commands:
         return _run(block.about, folder, build)
@@ -118,7 +118,7 @@ def printed(block, folder, build):
 
 
 def _link_examples(folder, build):
-    """`build/release/examples/NAME` is that of the build that is tested."""
+    """Makes `build/release/examples/NAME` lead to the tested build."""
     (Path(folder) / "build").mkdir()
     (Path(folder) / "build/release").symlink_to(build)
 
@@ -158,7 +158,7 @@ def _wrong_of_page(root, page, build, marks, update):
 
 
 def wrong(root, pages, build, quick=False, update=False):
-    """A message for each block that is not what its command prints, or that says nothing of it; quick: slow ones are left out."""
+    """A message for each block that differs from its command's output, or has no mark; quick: slow blocks are left out."""
     marks = ["output of"] if quick else ["output of", "slow output of"]
     return [message for page in pages for message in _wrong_of_page(root, page, build, ["before", *marks], update)]
 

@@ -16,7 +16,7 @@ def pages(root):
 
 
 def outside_code(text):
-    """The lines of a page, numbered from 1: those of fences and indented blocks are empty, and code within a line is dropped."""
+    """The lines of a page, numbered from 1. Lines of fences and indented blocks are empty; code within a line is dropped."""
     lines, fenced, blank = [], False, True
     for line in text.split("\n"):
         fence = line.lstrip().startswith("```")
@@ -59,7 +59,7 @@ def links(root, page):
 
 
 def sources(root, page):
-    """(line, path) of each path of a file that stands in a page as code: from the root or from the page's folder."""
+    """(line, path) of each file path that a page has as code, relative to the root or to the page's folder."""
     for number, line in enumerate((Path(root) / page).read_text().split("\n"), 1):
         for code in re.findall(r"`([^`\s]+)`", line):
             if _SOURCE.fullmatch(code):

@@ -22,7 +22,7 @@ def _show(root, file, source):
 
 
 def _for_links(root, page, source):
-    """A page's text for the site; what it links to and is no page lies in the site, too."""
+    """A page's text for the site. Copies linked files that are not pages into the site."""
     text = (root / page).read_text()
     for _, link, target, _ in links.links(root, page):
         place = source / target.relative_to(root)

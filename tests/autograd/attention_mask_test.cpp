@@ -5,7 +5,7 @@
 
 using namespace isonorm;
 
-TEST_CASE("attention hides keys where a mask of u8 is 0: the result is that of the other keys alone") {
+TEST_CASE("attention hides keys whose u8 mask is 0: the result is attention over the other keys") {
   Generator g{7, 0};
   const TensorOptions f64{DType::f64};
   const Tensor q = randn({2, 2, 3, 4}, f64, g), k = randn({2, 2, 5, 4}, f64, g), v = randn({2, 2, 5, 4}, f64, g);

@@ -104,7 +104,7 @@ TEST_CASE("a checkpointed part that changes, or whose input has changed, is refu
                     Contains("checkpoint: an output is i64"));
 }
 
-TEST_CASE("where the second run of a checkpointed part throws, the default generator stands where it was") {
+TEST_CASE("if the second run of a checkpointed part throws, the default generator keeps its state") {
   Net net;
   const auto fails = [](const Tensor& h) {
     check(!grad_enabled(), "out of luck");

@@ -141,7 +141,7 @@ TEST_CASE("the gradient of a gradient penalty of convolution, norm and attention
   CHECK(r.ok);
 }
 
-TEST_CASE("group_norm with eps outside of the root has gradients of 0 where a group is 0, recorded or not") {
+TEST_CASE("group_norm with eps outside of the root has zero gradients for a group of zeros, recorded or not") {
   const Tensor x = zeros({1, 3, 2}, {DType::f64}).require_grad();
   const Tensor y = sum(square(group_norm(x, 1, {}, {}, {.kind = NormKind::rms, .eps = 0.1, .eps_outside = true})));
   CHECK(grad(y, {x}, {}, {.create_graph = true})[0].to_vector<double>() == std::vector<double>(6));

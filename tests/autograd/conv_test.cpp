@@ -96,7 +96,7 @@ void check_alike(const Tensor& found, const std::vector<double>& expected, doubl
 
 }  // namespace
 
-TEST_CASE("padding is not multiplied: an infinite weight or gradient over it leaves the other places as they are") {
+TEST_CASE("padding is not multiplied: an infinite weight or gradient over it changes no other entry") {
   struct Case {
     int64_t in, out, groups, k, stride, pad, dilation;
   };
@@ -133,7 +133,7 @@ TEST_CASE("padding is not multiplied: an infinite weight or gradient over it lea
       }
 }
 
-TEST_CASE("a filter's gradient has the same bits with other outputs beside it and without") {
+TEST_CASE("a filter's gradient has the same bits with and without other filters") {
   // With few channels and many outputs the kernel sums its transpose, with a single output itself; in two blocks of
   // lines.
   const auto [stride, dilation, groups] = GENERATE(table<int64_t, int64_t, int64_t>({{1, 1, 1}, {2, 1, 2}, {1, 2, 2}}));

@@ -20,7 +20,7 @@ TEST_CASE("linspace ends exactly at its end, and arange adds up no errors") {
   CHECK(tenths[999999] == 999999 * 0.1);
 }
 
-TEST_CASE("without options tensors are f32, counted ones i64; what a dtype does not hold is named") {
+TEST_CASE("without options tensors are f32, integer ranges i64; a value that a dtype cannot hold is named") {
   CHECK(ones({3}).dtype() == DType::f32);
   CHECK(arange(4).dtype() == DType::i64);
   CHECK_THROWS_WITH(full({2}, 300, {.dtype = DType::u8}), "full: 300 does not fit u8");

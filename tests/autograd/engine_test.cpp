@@ -182,7 +182,7 @@ TEST_CASE("misuse is one clear line") {
   CHECK_THROWS_WITH(require_grad(x * 2.0), Contains("detach"));
 }
 
-TEST_CASE("a failed backward leaves no gradient behind in the graph") {
+TEST_CASE("a failed backward leaves no gradient in the graph") {
   for (const bool given : {false, true}) {  // given: the rule gives x its gradient before it finds the changed tensor
     const Tensor x = require_grad(tensor({1.0})), y = require_grad(tensor({2.0}));
     const Tensor bad = x * y;
@@ -225,7 +225,7 @@ TEST_CASE("anomaly mode lets masks of -inf pass") {
   CHECK(all(isfinite(q.grad())).item() == 1);
 }
 
-TEST_CASE("a backward says what is wrong with its loss, and what to do") {
+TEST_CASE("a backward names the fault of its loss and the remedy") {
   const Tensor x = require_grad(ones({3, 4})), none;
   CHECK_THROWS_WITH(backward(x * 2.0),
                     "backward: the tensor has shape [3, 4], expected a loss of one element: reduce it by "
@@ -265,7 +265,7 @@ TEST_CASE("graphs of any form come down without recursion, node by node, and lea
   CHECK(w.impl().node.use_count() == 1);
 }
 
-TEST_CASE("the parts of a split share one node, so many parts cost no more than few") {
+TEST_CASE("the parts of a split share one node: 1000 parts cost no more than 2") {
   const Tensor x = require_grad(zeros({20000}, {DType::f64}));
   const std::vector<Tensor> parts = split(x, std::vector<int64_t>(20000, 1), 0);
   CHECK(parts.front().impl().node == parts.back().impl().node);

@@ -52,7 +52,7 @@ TEST_CASE("gradcheck accepts right gradients of several inputs and outputs") {
   CHECK(r.error < 1e-10);
 }
 
-TEST_CASE("gradcheck finds an error of a millionth and says where it is") {
+TEST_CASE("gradcheck finds an error of a millionth and its entry") {
   const auto f = [](double fault) { return [=](const List& x) { return faulty_square(x[0], fault); }; };
   CHECK(gradcheck(f(0), {values()}).ok);
   const GradcheckResult r = gradcheck(f(1e-6), {values()});
@@ -204,7 +204,7 @@ TEST_CASE("gradgradcheck finds a second derivative that lacks a share") {
   CHECK(gradgradcheck([](const List& x) { return x[0] * 2.0; }, {values()}).ok);  // linear in the cotangent
 }
 
-TEST_CASE("gradcheck refuses what it cannot check") {
+TEST_CASE("gradcheck refuses functions that it cannot check") {
   const auto same = [](const List& x) { return x[0] * 1.0; };
   CHECK_THROWS_WITH(gradcheck(same, {tensor({1.f})}), Contains("f32") && Contains("[1]"));
   CHECK_THROWS_WITH(gradcheck([](const auto& x) { return x[0].to(DType::f32); }, {values()}), Contains("output"));

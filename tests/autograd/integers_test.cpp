@@ -88,7 +88,7 @@ TEST_CASE("a gradient passes an integer operand") {
   for (size_t i = 0; i < 3; ++i) CHECK(slopes[i] == Approx(expected[i]).epsilon(1e-14));
 }
 
-TEST_CASE("fractions beside integers and values beyond a dtype are refused") {
+TEST_CASE("fractions combined with integers, and values out of a dtype's range, are refused") {
   CHECK_THAT(thrown([] { longs() + 0.5; }), Contains("add: 0.5 is not a whole number, the tensor is i64"));
   CHECK_THAT(thrown([] { masked_fill(bytes(), bytes(), 300); }), Contains("masked_fill: 300 does not fit u8"));
   CHECK_THAT(thrown([] { clamp(bytes(), 256, 300); }), Contains("clamp: [256, 300] holds no u8"));

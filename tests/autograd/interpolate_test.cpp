@@ -79,8 +79,7 @@ TEST_CASE("interpolate: the CPU's kernel agrees with the composition, values and
       }
 }
 
-TEST_CASE(
-    "interpolate on the CPU takes the memory of its result and of one row for each thread; so does its gradient") {
+TEST_CASE("interpolate on the CPU, and its gradient, need memory for the result and one row per thread") {
   const test::Threads two(2);
   const Tensor x = ones({1, 64, 64, 16}).require_grad(), dy = ones({1, 128, 128, 16});
   const auto taken = [](const auto& f) {

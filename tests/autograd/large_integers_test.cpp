@@ -39,7 +39,7 @@ TEST_CASE("large integers: equal() and allclose() see a difference of 1") {
   CHECK(values(isclose(tensor({-3, 5}), tensor({4, 5}), 0, 6.5)) == Integers{0, 1});
 }
 
-TEST_CASE("large integers: numbers beside a tensor keep their value") {
+TEST_CASE("large integers: numbers combined with a tensor keep their value") {
   const Tensor x = tensor({kEven, kOdd, kOdd + 1});
   CHECK(values(x == kOdd) == Integers{0, 1, 0});
   CHECK(values(x != kOdd) == Integers{1, 0, 1});

@@ -45,7 +45,7 @@ double max_difference(const Values& a, const Values& b) {
 
 }  // namespace
 
-TEST_CASE("linear_cross_entropy goes on over chunks and never holds all logits") {
+TEST_CASE("linear_cross_entropy works in chunks and never holds all logits") {
   Generator g{2, 0};
   const int64_t n = 300, classes = 40000;  // chunks of 128, 128 and 44 rows
   const Tensor x = require_grad(randn({n, 5}, {}, g)), w = require_grad(randn({classes, 5}, {}, g)),
@@ -62,7 +62,7 @@ TEST_CASE("linear_cross_entropy goes on over chunks and never holds all logits")
   CHECK(linear_cross_entropy(x, w, b, t).item() == fused[0]);
 }
 
-TEST_CASE("linear_cross_entropy in bf16 rounds what products of bf16 read, and nothing where they read f32") {
+TEST_CASE("linear_cross_entropy in bf16 rounds the inputs of bf16 products, and no inputs of f32 products") {
   Generator g{3, 0};
   const int64_t n = 20, classes = 30, width = 8;
   const Tensor x = randn({n, width}, {DType::bf16}, g), w = randn({classes, width}, {DType::bf16}, g),

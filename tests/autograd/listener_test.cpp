@@ -66,7 +66,7 @@ using Events = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a listener hears of a leaf behind its oldest consumer, of one that is unused at once") {
+TEST_CASE("a listener is called for a leaf after its oldest consumer, for an unused leaf at once") {
   Stack s;
   s.gradients(s.loss(false), true);
   CHECK(s.events ==
@@ -137,7 +137,7 @@ TEST_CASE("a listener hears of frozen leaves, of plain tensors, of a leaf that i
   CHECK_THROWS_WITH(grad(a * a, {a}, {.listener = &all}), Contains("a listener is for backward()"));
 }
 
-TEST_CASE("a rule that comes to a leaf of which a listener has heard is refused, where its node does not say so") {
+TEST_CASE("a rule that reaches a leaf after the listener's call is refused, unless its node announces it") {
   for (const bool says : {true, false}) {
     const Tensor w = require_grad(tensor({2.0})), x = require_grad(tensor({3.0}));
     Tensor y = clone(detach(x));

@@ -233,7 +233,7 @@ TEST_CASE("assignment through an index") {
   CHECK_THROWS(y.backward());  // it needs the values that w held before
 }
 
-TEST_CASE("changes in place, and where they would be recorded a new tensor") {
+TEST_CASE("changes in place, and a new tensor if they would be recorded") {
   Tensor x = counting({2, 2});
   const Tensor alias = x, view = x[1];
   x += 1;

@@ -38,7 +38,7 @@ TEST_CASE("a named result of an index is assigned to without writing") {
   CHECK(x.to_vector<double>() == Values{5, -2, 0, 0});
 }
 
-TEST_CASE("in place, a named view writes what it shows, as any view does") {
+TEST_CASE("in place, a named view writes to its elements, as any view does") {
   const Tensor x = tensor({{1., -2.}, {-3., 4.}});
   auto h = x[0];
   h += 1;

@@ -35,7 +35,7 @@ int64_t averaged(double p, int64_t width) {
 
 }  // namespace
 
-TEST_CASE("partial rms_norm averages as many entries as the decimal share says") {
+TEST_CASE("partial rms_norm averages the number of entries of the decimal share") {
   struct Case {
     double p;
     int64_t width, k;
@@ -160,7 +160,7 @@ TEST_CASE("rows far from zero: a layer_norm gradient sums to 0 over a row") {
 // CPU were measured with batch_norm on [n / 64, channels, 8, 8], which torch sums in f64. Errors of gradients are
 // relative to the largest gradient. (On rows [n, channels] torch sums in f32, and its errors are up to 700 times as
 // large.)
-TEST_CASE("batch_norm far from zero has at most twice PyTorch's error, and that of f32 near zero") {
+TEST_CASE("batch_norm far from zero has at most twice PyTorch's error, and near zero f32's") {
   const auto entry = [](int64_t i, double offset, double deviation) {
     const auto bits = static_cast<uint32_t>(static_cast<uint64_t>(i) * 2654435761u);
     return static_cast<float>(offset + deviation * std::sqrt(12) * (static_cast<double>(bits) * 0x1p-32 - 0.5));
@@ -202,7 +202,7 @@ TEST_CASE("batch_norm far from zero has at most twice PyTorch's error, and that 
   }
 }
 
-TEST_CASE("group_norm gives its gain and bias a gradient where the input takes none, and one alone") {
+TEST_CASE("group_norm gives its gain and bias gradients if the input takes none, and either one alone") {
   const Tensor x = randn({2, 3, 4}, 31), upstream = randn({2, 3, 4}, 32);
   Tensor gain = require_grad(randn({4}, 33)), bias = require_grad(randn({4}, 34)), taken = require_grad(x + 0.0);
   const auto both = grad(group_norm(taken, 2, gain, bias), {taken, gain, bias}, upstream);
@@ -212,7 +212,7 @@ TEST_CASE("group_norm gives its gain and bias a gradient where the input takes n
 }
 
 // If the sum's rounding is as large as its spread, the backward must read the same stored sum that was normalized.
-TEST_CASE("add_norm in bf16 has value and gradient of the sum as it is stored") {
+TEST_CASE("add_norm in bf16 has value and gradient of the stored sum") {
   const Tensor wide = randn({2, 50}, 17, 3, 1, DType::bf16), added = randn({2, 50}, 18, 0, 1, DType::bf16);
   const AddNorm stored = add_norm(wide, added, {});
   CHECK(max_difference(stored.sum, add(wide, added)) == 0);

@@ -35,13 +35,13 @@ TEST_CASE("a long running sum keeps its digits, and so does its gradient") {
   }
 }
 
-TEST_CASE("a running sum of what is not negative never falls") {
+TEST_CASE("a running sum of nonnegative numbers never falls") {
   Generator g{11, 0};
   const std::vector<float> y = cumsum(rand({20000}, {}, g), 0).to_vector<float>();
   CHECK(std::is_sorted(y.begin(), y.end()));
 }
 
-TEST_CASE("the variance does not see where the mean lies") {
+TEST_CASE("the variance does not depend on the mean") {
   const Tensor halves = tensor({1.0, 1.5, 2.0, 2.0, 2.5}).to(DType::bf16);  // their mean, 1.8, is not a bf16 number
   CHECK(var(halves).item() == static_cast<float>(bf16(0.325f)));
   Generator g{12, 0};

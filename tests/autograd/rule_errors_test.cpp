@@ -43,7 +43,7 @@ TEST_CASE("rule errors: anomaly mode names the custom op whose rule computes the
         "my_op: backward produced nan at element 0 of shape [2]");
 }
 
-TEST_CASE("rule errors: what a rule calls, gives or reads names the op, and keeps its kind and class") {
+TEST_CASE("rule errors: an error of a rule's calls names the op, and keeps its kind and class") {
   const Tensor x = require_grad(tensor({1.0, 2.0}));
   CHECK(thrown([&] { sum(own_op(x, [](Flow& g) { g.give(0, g.out() + ones({3}, {DType::f64})); })).backward(); }) ==
         "my_op: add: shapes [2] and [3] do not broadcast: sizes 2 and 3 differ");

@@ -45,7 +45,7 @@ TEST_CASE("closures of every size run, and are destroyed once") {
   CHECK(count.use_count() == 1);
 }
 
-TEST_CASE("a node has as many inputs and outputs as its op") {
+TEST_CASE("a node has the inputs and outputs of its op") {
   std::vector<Tensor> inputs, outputs;
   for (int i = 0; i < 7; ++i) inputs.push_back(tensor({1.0 + i}));
   for (const Tensor& x : inputs) require_grad(x);

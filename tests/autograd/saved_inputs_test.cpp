@@ -34,7 +34,7 @@ Tensor twice(const Tensor& x, void (*rule)(Flow&)) {
 
 }  // namespace
 
-TEST_CASE("a rule of a second derivative that keeps what was computed under NoGrad is refused by the op's name") {
+TEST_CASE("a rule of a second derivative that keeps a tensor computed under NoGrad is refused by the op's name") {
   const Tensor x = require_grad(tensor({2.0}));
   Tensor square;
   {

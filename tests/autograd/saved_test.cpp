@@ -111,7 +111,7 @@ TEST_CASE("mlp: input and hidden entries are rounded, weights are not") {
   check_close(r[5], sum(d, {0}), tolerance(64));
 }
 
-TEST_CASE("attention: what it reads and its result are rounded, the sums of the softmax are not") {
+TEST_CASE("attention: its inputs and its result are rounded, the sums of the softmax are not") {
   const Dims shape{2, 3, 24, 16};
   const Tensor q = randn(shape, 1), k = randn(shape, 2), v = randn(shape, 3), dy = randn(shape, 4);
   const auto expected = [&](const Tensor& out) {
@@ -134,7 +134,7 @@ TEST_CASE("attention: what it reads and its result are rounded, the sums of the 
   check_close(packed[1], cat({pack(separate[0]), pack(separate[1]), pack(separate[2])}, -1), tolerance(24 * 16));
 }
 
-TEST_CASE("weights, general arithmetic, other dtypes and small tensors are kept as they are") {
+TEST_CASE("weights, general arithmetic, other dtypes and small tensors are kept unchanged") {
   const Tensor x = randn({64, 64}, 1), y = randn({64, 64}, 2), dy = randn({64, 64}, 3);
   for (const Function& f : {Function([](const List& t) { return mul(t[0], t[1]); }),
                             Function([](const List& t) { return matmul(t[0], t[1]); }),
@@ -171,7 +171,7 @@ TEST_CASE("SaveActivations holds while it lives, in its thread, and the innermos
   CHECK(is_exact(save_activation(x), x));
 }
 
-TEST_CASE("a rounded tensor is that of the moment when it was kept") {
+TEST_CASE("a rounded tensor has the values of the moment when it was kept") {
   const SaveActivations guard(DType::bf16);
   const Tensor x = randn({64, 64}, 1), before = rounded(x);
   const Saved first = save_activation(x), exact = save(x);

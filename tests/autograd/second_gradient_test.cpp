@@ -77,7 +77,7 @@ TEST_CASE("the norm of a row of zeros has zeros as first and second derivatives"
   CHECK(std::abs(second[3] + 12.0 / 125) < 1e-15);
 }
 
-TEST_CASE("what has no second derivative is one line with the op's name") {
+TEST_CASE("an op without a second derivative is reported in one line with its name") {
   const Tensor x = tensor({{1.0, 2.0}}).require_grad();
   Tensor y = detach(x);
   track("own", {&y}, {&x})->backward = [](Flow& g) { g.give(0, g.out()); };
@@ -140,7 +140,7 @@ TEST_CASE("a slope that is several ops is rounded to bf16 once") {
   CHECK(amax(abs(recorded.to(DType::f64) - plain.to(DType::f64))).item() <= 0x1p-7);  // neighbours in [1, 2)
 }
 
-TEST_CASE("gradients of one graph are taken twice, summed, and changed by a hook on their way") {
+TEST_CASE("gradients of one graph are taken twice, summed, and changed by a hook") {
   const Tensor x = tensor({2.0}).require_grad();
   const Tensor h = x * x, y = h * x;
   const Tensor twice = grad(y, {x}, {}, kGraph)[0] + grad(y, {x}, {}, kGraph)[0];
@@ -164,7 +164,8 @@ TEST_CASE("a frozen leaf, a constant and a dtype on the way leave second gradien
   CHECK(grad(third, {low})[0].item() == 18);
 }
 
-TEST_CASE("what was changed in place, released or is constant is refused instead of differentiated wrongly") {
+TEST_CASE(
+    "tensors that were changed in place or released, and constants, are refused instead of differentiated wrongly") {
   const Tensor x = tensor({3.0}).require_grad();
   Tensor h = exp(x);
   const Tensor slope = grad(h * h, {x}, {}, kGraph)[0];
@@ -177,7 +178,8 @@ TEST_CASE("what was changed in place, released or is constant is refused instead
   CHECK_THROWS_WITH(grad(grad(x * x, {x})[0], {x}), Contains("create_graph"));
 }
 
-TEST_CASE("a rule that keeps what is no input or output is refused, where its second gradient would lack a term") {
+TEST_CASE(
+    "a rule that keeps a tensor other than inputs and outputs is refused if its second gradient would lack a term") {
   const Tensor x = tensor({3.0}).require_grad();
   const Tensor slope = 2.0 * x, y = square(detach(x));
   Tensor result = y;

@@ -39,7 +39,7 @@ TEST_CASE("steps, diagonals and parts beyond every size") {
   }
 }
 
-TEST_CASE("beside a size of 0 the others may be of any size") {
+TEST_CASE("if one size is 0, the others may be any number") {
   constexpr int64_t huge = int64_t{1} << 40;
   const Tensor x = zeros({huge, huge, 0});
   CHECK_THROWS_WITH(sum(x, {0, 1}), "sum: 1099511627776 x 1099511627776 passes the largest size");

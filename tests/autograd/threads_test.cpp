@@ -60,7 +60,7 @@ std::vector<float> all(const std::vector<Tensor>& tensors) {
 
 }  // namespace
 
-TEST_CASE("threads: grad() of several threads through one model has the bits of one thread") {
+TEST_CASE("threads: grad() of several threads through a model has the bits of a single thread") {
   manual_seed(1);
   const Mlp model;
   std::vector<Tensor> inputs;
@@ -101,7 +101,7 @@ TEST_CASE("threads: every pass tells its own listener, once, when its share of a
   CHECK(w.grad().item() == kThreads * 200);
 }
 
-TEST_CASE("threads: a leaf that another thread made is differentiated once behind a part that runs again") {
+TEST_CASE("threads: a leaf of another thread is differentiated once after a part that runs again") {
   for (int i = 0; i < 100; ++i) exp(require_grad(tensor({1.0})));  // gives this thread's ops large numbers
   const Tensor w = require_grad(tensor({3.0}));
   std::vector<double> seen;
@@ -156,7 +156,7 @@ TEST_CASE("on_grad: a handle removes its hook") {
   CHECK(gradient() == 1);
 }
 
-TEST_CASE("on_grad: a hook may remove itself, and one behind it, while it runs") {
+TEST_CASE("on_grad: a hook may remove itself, and a later one, while it runs") {
   const Tensor x = require_grad(tensor({1.0}));
   HookHandle self, next;
   const auto kept = std::make_shared<int>(0);

@@ -49,7 +49,7 @@ struct Block {
 
 }  // namespace
 
-TEST_CASE("blocks of random sizes are aligned, keep what is written and are counted") {
+TEST_CASE("blocks of random sizes are aligned, keep their bytes and are counted") {
   std::mt19937 random(1);
   Source source(int64_t{1} << 40, 4 * kMiB);
   std::vector<Block> blocks;
@@ -136,7 +136,7 @@ TEST_CASE("a segment without blocks goes back, and no block reaches from one int
 }
 #endif
 
-TEST_CASE("where the source has nothing left the cache is given back") {
+TEST_CASE("if the source has no memory left, the cache is released") {
   Source source(10 * kMiB, 64 * kMiB);  // no room for a segment of full size
   void* const a = source.allocate(6 * kMiB);
   CHECK_THROWS_WITH(source.allocate(5 * kMiB), Catch::Matchers::Contains("out of memory: 5242880 bytes asked for, 6"));

@@ -138,7 +138,7 @@ TEST_CASE("weight gradients of bf16 have the bits of plain code") {
   }
 }
 
-TEST_CASE("an element of a bf16 product has the same bits for any number of threads and whatever stands around it") {
+TEST_CASE("an element of a bf16 product has the same bits for any number of threads and any neighbours") {
   for (Multiplier by : multipliers()) {
     INFO(name_of(by));
     const int64_t m = 301, n = 203;

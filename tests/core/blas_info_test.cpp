@@ -13,7 +13,7 @@
 
 using namespace isonorm;
 
-TEST_CASE("the BLAS library says what it is") {
+TEST_CASE("the BLAS library names itself") {
   const BlasInfo info = blas_info();
   CHECK_THAT(info.version, Catch::Matchers::StartsWith("OpenBLAS 0."));
   CHECK_FALSE(info.core.empty());

@@ -22,7 +22,7 @@ Tensor counting(int64_t n) {
 
 }  // namespace
 
-TEST_CASE("copy_into of a view that overlaps writes what was there before") {
+TEST_CASE("copy_into of an overlapping view writes the old values") {
   constexpr int64_t n = 300000, m = n - 70000;
   for (const int threads : {1, 4}) {
     const test::Threads guard(threads);
@@ -46,7 +46,7 @@ TEST_CASE("copy_into of a view that overlaps writes what was there before") {
   CHECK(z.to_vector<float>() == std::vector<float>{0, 2, 1, 3});
 }
 
-TEST_CASE("copy_into refuses a destination in which elements share a place") {
+TEST_CASE("copy_into refuses a destination whose elements overlap") {
   const Tensor x = counting(6);
   CHECK_THROWS_WITH(copy_into(as_strided(x, {3, 2}, {0, 1}, 0), counting(2)),
                     Contains("copy_into: elements of the destination share a place: shape [3, 2], strides [0, 1]"));

@@ -89,7 +89,7 @@ TEST_CASE("processes under libgomp's variables, a mask and a launcher") {
   }
 }
 
-TEST_CASE("OMP_NUM_THREADS: the first of a list; what is no number from 1 on counts as unset") {
+TEST_CASE("OMP_NUM_THREADS: the first of a list; anything but a number from 1 on counts as unset") {
   for (const char* set : {"3", "3,2", "' 3 , 2 '"})
     CHECK(said(text("OMP_NUM_THREADS=", set)).starts_with("threads 3, "));
   const std::string unset = said("");

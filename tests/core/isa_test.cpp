@@ -77,7 +77,7 @@ TEST_CASE("instruction set: ISONORM_ISA takes the place of the choice") {
                     Contains("\"AVX2\" is not one of base, avx2, avx512, avx512_bf16, amx_bf16"));
 }
 
-TEST_CASE("instruction set: a build of one set uses no other") {
+TEST_CASE("instruction set: a build for a single set uses no other") {
   const Processor with_tiles = cpu("GenuineIntel", 6, 207, Isa::avx512_bf16, kTiles);
   CHECK(choose_isa(with_tiles, "", Isa::avx2, Isa::avx2).isa == Isa::avx2);
   CHECK(choose_isa(with_tiles, "amx_bf16", Isa::avx2, Isa::avx2).isa == Isa::avx2);

@@ -41,7 +41,7 @@ TEST_CASE("what fails to be made is not kept") {
   CHECK(kept.get(key(1), [] { return std::vector<Tensor>{tensor({5.0})}; })[0].item() == 5);
 }
 
-TEST_CASE("who holds what is kept has it for longer") {
+TEST_CASE("a kept tensor outlives its keeper while somebody holds it") {
   KeptTensors kept(1);
   std::vector<Tensor> held;
   const auto make = [] { return std::vector<Tensor>{tensor({1.0})}; };

@@ -152,7 +152,7 @@ TEST_CASE("weight gradients of every size agree with plain loops") {
       }
 }
 
-TEST_CASE("an element of a product has the same bits for any number of threads and whatever stands around it") {
+TEST_CASE("an element of a product has the same bits for any number of threads and any neighbours") {
   const int64_t m = 301, n = 203, k = 700;
   for (const Kernels& kernels : kernels_here()) {
     for (int layout = 0; layout < 4; ++layout) {
@@ -295,7 +295,7 @@ TEST_CASE("bf16 is widened on its way into products and their sums are rounded o
   }
 }
 
-TEST_CASE("few rows of bf16 meet a weight as it lies, with f32 sums that are rounded once") {
+TEST_CASE("few rows of bf16 use a weight without packing, with f32 sums that are rounded once") {
   for (const Kernels& kernels : kernels_here()) {
     if (isa() >= Isa::avx512_bf16) break;  // it has its own products; ISONORM_ISA=avx512 tests this
     for (const auto& size : {std::array<int64_t, 3>{1, 3, 64}, {2, 9, 67}, {7, 51, 131}, {15, 600, 64}})

@@ -46,7 +46,7 @@ TEST_CASE("name patterns: the same as trying every length, for all short ones") 
   CHECK(fitting > 1000);
 }
 
-TEST_CASE("name patterns: stars are filled in order, and there must be enough of them") {
+TEST_CASE("name patterns: stars are filled in order, and a name must fill all of them") {
   CHECK(filled("h.*.attn.**", {"3", "a.b"}) == "h.3.attn.a.b");
   CHECK(filled("**|*", {"1", "2", "not asked for"}) == "1|2");
   CHECK(count_stars("***.a.*") == 3);

@@ -82,7 +82,7 @@ TEST_CASE("eight, four or two threads get the same number of blocks each, unless
   CHECK(even_blocks(17, 1).count == 17);
 }
 
-TEST_CASE("blocks do not depend on the number of threads; those for threads are a multiple of it") {
+TEST_CASE("blocks do not depend on the number of threads; blocks for threads are a multiple of it") {
   const test::Threads one(1);
   const int64_t count = even_blocks(1000, 30).count;
   CHECK(thread_blocks(1000, 30).count == 34);
@@ -119,7 +119,7 @@ TEST_CASE("the blocks of a thread that is held up go to the others") {
   });
 }
 
-TEST_CASE("what a thread throws arrives in the calling thread, after all blocks") {
+TEST_CASE("an exception of a thread arrives in the calling thread, after all blocks") {
   for (const int threads : {1, 2, 3}) {
     const test::Threads guard(threads);
     std::atomic<int> calls = 0;
@@ -210,7 +210,7 @@ TEST_CASE("threads that wait for work leave the cores to others") {
   CHECK(cpu() - before < 0.05);  // a spinning thread takes 0.2 s and more
 }
 
-TEST_CASE("the code under threads that sleep stays where it is when its library is unloaded") {
+TEST_CASE("the code of sleeping threads stays loaded when its library is unloaded") {
   void* const library = dlopen(ISONORM_TEST_PLUGIN, RTLD_NOW | RTLD_LOCAL);
   REQUIRE(library);
   CHECK(reinterpret_cast<int (*)()>(dlsym(library, "blocks_done"))() == 9);
@@ -243,7 +243,7 @@ TEST_CASE("several threads work in parallel at once, each with indices of its ow
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a region waits neither for helpers that another one has nor for what they do there") {
+TEST_CASE("a region does not wait for helpers that work for another region") {
   const test::Threads two(2);
   std::atomic<int> inside = 0;
   std::atomic<bool> leave = false;

@@ -53,7 +53,7 @@ TEST_CASE("objects are destroyed once, whatever their size") {
   CHECK(counted.use_count() == 1);
 }
 
-TEST_CASE("what one thread makes another one releases, also after the first has ended") {
+TEST_CASE("a thread releases memory of another thread, also after that one has ended") {
   constexpr int kTensors = 10000;  // more than a thread keeps
   std::vector<Tensor> made;
   const auto make = [&] {

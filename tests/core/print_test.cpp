@@ -132,12 +132,12 @@ TEST_CASE("printing shows values as NumPy does, then dtype and shape") {
   for (const auto& [x, values] : cases) CHECK(to_string(x) == text(values, "  ", x.dtype(), ' ', x.shape()));
 }
 
-TEST_CASE("printing: bf16 has the digits that bf16 needs, and views are printed as they are seen") {
+TEST_CASE("printing: bf16 has the digits that it needs, and views print their own order") {
   CHECK(to_string(tensor({0.1f, 3.140625f, 100.f}).to(DType::bf16)) == "[  0.1 ,   3.14, 100.  ]  bf16 [3]");
   CHECK(to_string(transpose(tensor({{1, 2}, {3, 40}}), 0, 1)) == "[[ 1,  3],\n [ 2, 40]]  i64 [2, 2]");
 }
 
-TEST_CASE("print options choose the digits, and what is shown") {
+TEST_CASE("print options choose the digits and the entries") {
   const struct Restored {
     ~Restored() { set_print_options({}); }
   } restored;

@@ -132,7 +132,7 @@ TEST_CASE("read_number: the whole word, in range, or nothing") {
   CHECK((read_number("1.8p+0", x, std::chars_format::hex) && x == 1.5));
 }
 
-TEST_CASE("read_numbers: as many as are asked for, with a space between them") {
+TEST_CASE("read_numbers: the requested count, separated by spaces") {
   double loss = 0;
   int step = 0, since = 0;
   CHECK((read_numbers("0.5 3 -2", loss, step, since) && loss == 0.5 && step == 3 && since == -2));

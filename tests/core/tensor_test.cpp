@@ -34,7 +34,7 @@ TEST_CASE("freed blocks are reused") {
   CHECK(host_allocator().stats().requests == before);
 }
 
-TEST_CASE("elements are aligned, apart from those of other tensors, and live as long as a view of them") {
+TEST_CASE("elements are aligned, separate from other tensors, and live as long as a view of them") {
   for (const int64_t size : {1, 15, 16, 17, 128, 129, 1000}) {
     Tensor a = empty({size}), b = empty({size});
     CHECK(reinterpret_cast<uintptr_t>(a.data<float>()) % 64 == 0);

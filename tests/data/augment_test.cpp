@@ -65,7 +65,7 @@ TEST_CASE("augment: each image is a window of itself with a border, mirrored or 
   }
 }
 
-TEST_CASE("augment: what happens depends on seed, step and row; a loader that goes on gives what it would have") {
+TEST_CASE("augment: changes depend on seed, step and row; a resumed loader gives the same batches") {
   const auto after = [](uint64_t seed, int64_t step) {
     const Tensor images = numbered(50);
     augment(images, {.crop = 1, .flip = true}, {kBorder}, seed, step);

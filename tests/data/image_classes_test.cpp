@@ -159,7 +159,7 @@ TEST_CASE("published sets have their published class names") {
   CHECK(data::class_names(dir)[9] == "truck");
 }
 
-TEST_CASE("each channel has a mean and a deviation of its own, and beside an image it is black") {
+TEST_CASE("each channel has its own mean and deviation, and pixels outside of an image are black") {
   const data::LabelledImages set{from_vector<uint8_t>({10, 20, 30, 40, 50, 60}, {1, 1, 2, 3}),
                                  from_vector<int64_t>({0}, {1})};
   const data::PixelScale scale{.mean = {0.1, 0.2, 0.3}, .std = {0.5, 0.25, 2}, .dtype = DType::f64};

@@ -85,7 +85,7 @@ concept TakesNamed = requires(const Set& set) {
 
 }  // namespace
 
-TEST_CASE("tensor set: batches are the same rows of all tensors, of any dtype and stride") {
+TEST_CASE("tensor set: batches have the same rows of all tensors, for any dtype and stride") {
   const Tensor x = rows(10), y = counted(10),
                z = detached::transpose(detached::contiguous(detached::transpose(rows(10), 0, 1)), 0, 1);
   CHECK(TensorSet(x, y).size() == 10);
@@ -203,7 +203,8 @@ TEST_CASE("loader: pictures of numbers are refused at construction, and options 
                     Contains("for data::LabelledImages"));
 }
 
-TEST_CASE("loader: what a set draws depends on seed and batch alone, for each prefetch, after seek and for batch()") {
+TEST_CASE(
+    "loader: a set's random numbers depend only on seed and batch, for each prefetch, after seek and for batch()") {
   manual_seed(11);
   const Generator before = default_generator();
   const auto draws = [](auto& loader, int64_t from, int n) {

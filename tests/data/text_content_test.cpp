@@ -117,7 +117,7 @@ TEST_CASE("text content: files that have to be unpacked are named, with the comm
   CHECK(content_of("id,text\n1,a\n", "csv").format.empty());
 }
 
-TEST_CASE("text content: 8-byte integers are known by their zeros, from 8 of them on") {
+TEST_CASE("text content: 8-byte integers are recognised by their zeros, from 8 integers on") {
   for (const std::vector<uint32_t>& all :
        {std::vector<uint32_t>{1, 2, 3, 4, 5, 6, 7, 8}, like_a_text(300, 701), like_a_text(300, 128256)}) {
     const TextContent c = content_of(ids(all, 8));

@@ -36,15 +36,14 @@ TEST_CASE("text: the ids of an alphabet that is given, whichever bytes occur") {
   CHECK(data::Alphabet::read(alphabet.written()) == alphabet);
   CHECK(data::Alphabet("\n\xff").written() == "0aff");
   const std::string other = "abbqa";
-  CHECK_THROWS_WITH(
-      data::Text(memory_bytes(other, "t"), 0, 0, alphabet),
-      Contains("t: byte 113 at position 3 is none of the 5 bytes"));
+  CHECK_THROWS_WITH(data::Text(memory_bytes(other, "t"), 0, 0, alphabet),
+                    Contains("t: byte 113 at position 3 is none of the 5 bytes"));
   for (const char* damaged : {"0", "0g", "0A", "0a0a"})
     CHECK_THROWS_WITH(data::Alphabet::read(damaged), Contains("alphabet"));
   CHECK_THROWS_WITH(data::Alphabet::read(std::string(514, '0')), Contains("at most 256"));
 }
 
-TEST_CASE("text: a file of token ids gives the windows that its tokens as bytes give; what is no id is refused") {
+TEST_CASE("text: a file of token ids gives the same windows as its tokens as bytes; invalid ids are refused") {
   const TempFolder f;
   std::string s;
   for (int64_t i = 0; i < 70'000; ++i) s += static_cast<char>(i * i % 251);
@@ -103,7 +102,7 @@ TEST_CASE("text: a batch depends on seed and step only") {
   CHECK(x(other, 5) != last);
 }
 
-TEST_CASE("text: what is held out is shown by held_out_rows only") {
+TEST_CASE("text: the held-out part appears only in held_out_rows") {
   std::string s;
   for (int i = 0; i < 200; ++i) s += static_cast<char>(i);  // token = position
   const data::Text t = make(s, 3, 0.1);

@@ -104,7 +104,7 @@ TEST_CASE("each device has its complaints, and a copy to the host tells them", "
 }
 
 // The emulation aborts the program if a kernel accesses memory outside of a block.
-TEST_CASE("what is outside is skipped") {
+TEST_CASE("ids outside of the table are skipped") {
   const std::vector<int64_t> wrong{1, 5, int64_t{1} << 60, -1, 4, 1, std::numeric_limits<int64_t>::min(), 0};
   const std::vector<bool> right{true, false, false, false, true, true, false, true};
   for (DType dtype : {DType::f32, DType::f64, DType::bf16})

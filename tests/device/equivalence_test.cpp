@@ -34,7 +34,7 @@ ProofOptions small_proof() {
 
 }  // namespace
 
-TEST_CASE("what is asked of a checkpoint's tensors is answered wherever they lie") {
+TEST_CASE("questions about a checkpoint's tensors are answered on any device") {
   for (DType dtype : {DType::f64, DType::f32, DType::bf16, DType::i64, DType::u8}) {
     const Tensor here = full({2, 3}, 1, {dtype}), there = to(here, kCuda);
     CHECK(same_bytes(transpose(there, 0, 1), transpose(here, 0, 1)));

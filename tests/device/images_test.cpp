@@ -42,7 +42,7 @@ Tensor normal(const Dims& shape, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("gradients of norms over many places are those of the CPU") {
+TEST_CASE("gradients of norms over many positions equal the CPU's") {
   // 600 rows: three pieces on a device. Sums of 600 products, and 16 for the operations on them.
   const double tolerance = 16 * std::sqrt(600.0) * 0x1p-52;
   const std::vector<Tensor> in = {normal({2, 20, 15, 6}, 1), normal({6}, 2), normal({6}, 3)};
@@ -53,7 +53,7 @@ TEST_CASE("gradients of norms over many places are those of the CPU") {
     check_gradients("group", many, tolerance, [&](const auto& t) { return group_norm(t[0], 3, t[1], t[2], o); });
 }
 
-TEST_CASE("gradients of convolutions are those of the CPU, in packs and without") {
+TEST_CASE("gradients of convolutions equal the CPU's, in packs and without") {
   for (const int64_t channels : {4, 6})
     for (const int64_t groups : {1, 2}) {
       const std::vector<Tensor> in = {normal({2, 7, 6, channels}, 1), normal({4, 3, 3, channels / groups}, 2),

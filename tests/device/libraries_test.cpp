@@ -87,7 +87,7 @@ TEST_CASE("products by cuBLASLt, and by own kernels if sums of rows are not at a
   CHECK_NOTHROW(gpu::synchronize(kCuda));
 }
 
-TEST_CASE("a bias that no epilogue adds is what the product is added to") {
+TEST_CASE("if no epilogue adds a bias, the product is added to it") {
   const WithLibraries with;
   Generator g{.seed = 23};
   const gpu::LibraryFacts before = gpu::libraries()[0];
@@ -174,7 +174,7 @@ TEST_CASE("a feed-forward's GELU by tanh is fused, forward and backward, with th
   }
 }
 
-TEST_CASE("attention by cuDNN, and by own kernels where it does not take it or fails") {
+TEST_CASE("attention by cuDNN, and by own kernels if cuDNN refuses or fails") {
   const WithLibraries with;
   Generator g{.seed = 7};
   constexpr int64_t batch = 2, rows = 34, heads = 2, size = 16;

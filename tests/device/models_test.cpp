@@ -222,7 +222,7 @@ TEST_CASE("losses, limits, averages and modes work on a device") {
   compare("average", v, {.average = true});
 }
 
-TEST_CASE("a checkpoint written on one device goes on, bit by bit, on another", "[two devices]") {
+TEST_CASE("a training resumes on another device from a checkpoint with the same bits", "[two devices]") {
   const TempFolder f;
   for (Device from : {kCpu, kCuda})
     for (Device there : {kCpu, kCuda, kCuda1}) {
@@ -243,7 +243,7 @@ TEST_CASE("a checkpoint written on one device goes on, bit by bit, on another", 
     }
 }
 
-TEST_CASE("a model moves, is cloned and prepared for inference where it lies", "[two devices]") {
+TEST_CASE("a model moves, is cloned and prepared for inference on its device", "[two devices]") {
   const NoGrad no_grad;
   const Task task = vit(kSmall, {.form = Form::crms_isometric})();
   nn::Vit& model = static_cast<nn::Vit&>(*task.model);
@@ -309,7 +309,7 @@ TEST_CASE("two host threads train two models on one device") {
   CHECK(losses[0] == losses[1]);
 }
 
-TEST_CASE("files are compared where the inputs lie, wherever the weights do") {
+TEST_CASE("files are compared on the inputs' device, wherever the weights are") {
   const Task task = vit(kSmall, {.form = Form::rms_norm})();
   const Metadata description = training::describe(*task.model);
   const Tensor x = task.x.to(DType::f64);

@@ -55,7 +55,7 @@ TEST_CASE("item() and printing read a device") {
   CHECK(s.str() == "[ 1.5, -2. ]  f64 [2] on cuda:1");
 }
 
-TEST_CASE("gradients go back to where a tensor came from") {
+TEST_CASE("gradients return to the device that a tensor came from") {
   const Tensor x = require_grad(tensor({1.0, 2.0, 3.0}));
   const Tensor w = require_grad(to(tensor({2.0, 3.0, 4.0}), kCuda));
   const Tensor loss = sum(to(to(x, kCuda) * w, kCuda1));
@@ -67,7 +67,7 @@ TEST_CASE("gradients go back to where a tensor came from") {
   CHECK(w.grad().to_vector<double>() == std::vector<double>{1, 2, 3});
 }
 
-TEST_CASE("what a transfer writes over is refused by a gradient that needs it") {
+TEST_CASE("a gradient refuses a tensor that a transfer has overwritten") {
   const Tensor x = require_grad(to(tensor({1.0, 2.0}), kCuda)), y = square(x);
   copy_into(detach(x), tensor({3.0, 4.0}));
   CHECK(x.to_vector<double>() == std::vector<double>{3, 4});
@@ -108,7 +108,7 @@ TEST_CASE("optimizers, limits and averages refuse parameters on two devices") {
   CHECK_THROWS_WITH(optim::Ema({a, b}), "ema: parameters lie on cuda:0 and on cpu");
 }
 
-TEST_CASE("gradients of another device are refused where they enter") {
+TEST_CASE("gradients of another device are refused on entry") {
   const Tensor x = require_grad(ones({3}, {DType::f32, kCuda})), y = x * 2.0;
   CHECK_THROWS_WITH(backward(y, ones({3})), "backward: the cotangent lies on cpu, the tensor on cuda:0");
   CHECK_THROWS_WITH(set_grad(x, ones({3})), "set_grad: the gradient lies on cpu, the tensor on cuda:0");

@@ -15,7 +15,7 @@ using namespace isonorm;
 using profile::Call;
 using test::kCuda, test::kCuda1;
 
-TEST_CASE("a call on a device has the device's times beside the host's: when its stream did it") {
+TEST_CASE("a call on a device has the device's times, from its stream, and the host's") {
   const Tensor a = to(randn({96, 96}), kCuda), w = to(randn({8, 8}), kCuda1);
   require_grad(a);
   gpu::stream_of(kCuda).wait();
@@ -77,7 +77,7 @@ TEST_CASE("a call is between two marks of a device's clock, which the last one s
   CHECK(p.calls[0].device_start + 6 * kBetween == Approx(p.seconds));  // the time at which the host saw the last mark
 }
 
-TEST_CASE("tables of a device have its times, and those of the host in a column of their own") {
+TEST_CASE("tables of a device have its times, and the host's times in another column") {
   const auto call = [](const char* kernel, bool backward, double seconds, double device_seconds) {
     return Call{kernel, "fc", backward,      0, 0, seconds, 2'000'000, kernel[0] == 'm' ? 8'000'000 : 0,
                 kCuda,  0,    device_seconds};

@@ -244,7 +244,7 @@ TEST_CASE("a replayed step reads gradients times the scale that it was written d
   CHECK(run(true) == run(false));
 }
 
-TEST_CASE("what a graph cannot do again is refused in one line") {
+TEST_CASE("work that a graph cannot repeat is refused in one line") {
   Task task = gpt_task();
   task.model->to(kCuda);
   optim::Sgd sgd(task.model->parameters(), {.lr = 0.1});
@@ -282,8 +282,7 @@ TEST_CASE("what a graph cannot do again is refused in one line") {
   CHECK_THROWS_WITH(gpu::Captured(kCpu, [] {}), Contains("cpu"));
 }
 
-TEST_CASE(
-    "a captured step begins anew with other shapes, states, modes and tensors of parameters that nobody updates") {
+TEST_CASE("a captured step is captured again for other shapes, states, modes and tensors of frozen parameters") {
   const auto run = [](bool captured) {
     Task task = gpt_task();
     task.model->to(kCuda);

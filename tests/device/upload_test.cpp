@@ -37,7 +37,7 @@ data::LabelledImages some_images() { return {randint(0, 256, {20, 4, 4}).to(DTyp
 
 }  // namespace
 
-TEST_CASE("an upload arrives with every dtype's bytes, and the host may write to what it came from") {
+TEST_CASE("an upload arrives with every dtype's bytes, and the host may overwrite its source") {
   at_every_pace([] {
     for (DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i64, DType::u8}) {
       Tensor x = randint(0, 100, {7, 5}).to(dtype);
@@ -67,7 +67,7 @@ TEST_CASE("an upload is taken without a wait for the copy or the device's work")
   CHECK(same_bytes(to(sum, kCpu), counted(2) + (counted(0) + 1.0)));
 }
 
-TEST_CASE("an upload into memory that served others comes behind what they were read for") {
+TEST_CASE("an upload into reused memory comes after the earlier reads of it") {
   at_every_pace([] {
     gpu::stream_of(kCuda).wait();
     Tensor result;

@@ -12,7 +12,7 @@ using namespace isonorm;
 using Catch::Matchers::Contains;
 using distributed::Group, distributed::run_ranks;
 
-TEST_CASE("ranks: of one process, and as threads, every call gives what its definition says") {
+TEST_CASE("ranks: as one process and as threads, every call follows its definition") {
   Group one;
   test::check_group(one);
   CHECK(one.bytes_sent() == 0);
@@ -23,7 +23,7 @@ TEST_CASE("ranks: of one process, and as threads, every call gives what its defi
   }
 }
 
-TEST_CASE("ranks: an all_reduce sends twice what a rank does not keep") {
+TEST_CASE("ranks: an all_reduce sends twice the bytes that a rank does not keep") {
   for (const int n : {2, 4, 7})
     run_ranks(n, [&](Group& g) {
       const int64_t before = g.bytes_sent();

@@ -1,6 +1,6 @@
 // Files of other programs, with a description of the writers and readers of the stream.
 #include "equivalence/verify/stream_check.h"
-#include "streams/placement.h"
+#include "streams/plan.h"
 #include "tests/equivalence/model_files.h"
 
 using Catch::Matchers::EndsWith;
@@ -14,10 +14,9 @@ template <class T> Tensor values(std::vector<T> v) { return from_vector(v, {stat
 TEST_CASE("verify by description: others to the last bit, and no writer among them") {
   const char* const spec = R"({"width": 6, "norms": {"norm": "1e-5"}, "writers": {"table": 1},
                               "readers": {"out.weight": {"dim": 1, "norm": "norm"}}, "others": ["note", "up.bias"]%})";
-  const auto layout = [&](const TensorMap& state, const std::string& more = "") {
+  const auto plan = [&](const TensorMap& state, const std::string& more = "") {
     std::string json = spec;
-    return streams::placement_in(streams::Layout::from_json(json.replace(json.find('%'), 1, more)), state,
-                                 Form::layer_norm);
+    return streams::plan_in(streams::Layout::from_json(json.replace(json.find('%'), 1, more)), state, Form::layer_norm);
   };
   manual_seed(2);
   const Tensor table = randn({5, 6}), out = randn({3, 6}), bias = randn({6});
@@ -28,7 +27,7 @@ TEST_CASE("verify by description: others to the last bit, and no writer among th
     return s;
   };
   const auto verify = [&](const Tensor& x, const Tensor& y) {
-    return verify_streams(ModelFile{state(x), {}}, layout(state(x)), ModelFile{state(y), {}}, layout(state(y)));
+    return verify_streams(ModelFile{state(x), {}}, plan(state(x)), ModelFile{state(y), {}}, plan(state(y)));
   };
   const Tensor one = values<float>({1, 2, 3});
   CHECK_THAT(verify(one, values<float>({-7, 0, 99})).sentence(), Contains("different: ") && Contains("'note'"));
@@ -41,27 +40,27 @@ TEST_CASE("verify by description: others to the last bit, and no writer among th
   CHECK(verify(coarse, coarse).sentence() ==
         "equivalent: the two are one function. Every tensor is equal to the last bit.");
 
-  streams::Placement other_eps = layout(state(one));
+  streams::Plan other_eps = plan(state(one));
   other_eps.norms[0].eps = 1.1e-5;
   CHECK_THAT(
-      verify_streams(ModelFile{state(one), {}}, layout(state(one)), ModelFile{state(one), {}}, other_eps).sentence(),
+      verify_streams(ModelFile{state(one), {}}, plan(state(one)), ModelFile{state(one), {}}, other_eps).sentence(),
       Contains("different: ") && Contains("eps of norm 'norm' is 1e-05 and 1.1e-05"));
 
   const TensorMap writer = state(one, true);
-  CHECK_THROWS_WITH(convert(writer, layout(writer), Form::rms_norm),
+  CHECK_THROWS_WITH(convert(writer, plan(writer), Form::rms_norm),
                     Contains("'up.bias' of shape [6]") && Contains("not_on_stream"));
-  CHECK_THROWS_WITH(verify_streams(ModelFile{writer, {}}, layout(writer), ModelFile{writer, {}}, layout(writer)),
+  CHECK_THROWS_WITH(verify_streams(ModelFile{writer, {}}, plan(writer), ModelFile{writer, {}}, plan(writer)),
                     Contains("'up.bias'"));
   const TensorMap mask = state(zeros({1, 6, 6}, {DType::u8}));
-  CHECK_THROWS_WITH(convert(mask, layout(mask), Form::rms_norm), Contains("'note' of shape [1, 6, 6]"));
+  CHECK_THROWS_WITH(convert(mask, plan(mask), Form::rms_norm), Contains("'note' of shape [1, 6, 6]"));
   const auto off_stream = [&](const std::string& pattern) {
-    return layout(mask, ", \"not_on_stream\": [\"" + pattern + "\"]");
+    return plan(mask, ", \"not_on_stream\": [\"" + pattern + "\"]");
   };
   std::string said = spec;
   const std::string others = "\"others\": [\"note\", \"up.bias\"]%";
   said.replace(said.find(others), others.size(), "\"not_on_stream\": [\"no*\"]");
   CHECK_NOTHROW(
-      convert(mask, streams::placement_in(streams::Layout::from_json(said), mask, Form::layer_norm), Form::rms_norm));
+      convert(mask, streams::plan_in(streams::Layout::from_json(said), mask, Form::layer_norm), Form::rms_norm));
   CHECK_THROWS_WITH(off_stream("note"), Contains("\"note\"") && Contains("at once"));
   CHECK_THROWS_WITH(off_stream(""), Contains("a pattern is empty"));
   CHECK_THROWS_WITH(off_stream("*.*.*.*"), Contains("\"*.*.*.*\" has more than three stars"));
@@ -78,7 +77,7 @@ TEST_CASE("convert by description: compressed streams, and lengths that are the 
            rest + "}";
   };
   const auto parsed = [&](const std::string& rest, Form form, const TensorMap& s) {
-    return streams::placement_in(streams::Layout::from_json(spec(rest)), s, form);
+    return streams::plan_in(streams::Layout::from_json(spec(rest)), s, form);
   };
   // A reader's bias follows from its reader, whether or not the description lists it. When d numbers are stored, an
   // axis of d - 1 is not the stream's.
@@ -87,12 +86,12 @@ TEST_CASE("convert by description: compressed streams, and lengths that are the 
   CHECK(c.state.at("out.bias").shape() == Dims{6});
   CHECK_THROWS_WITH(convert(c.state, parsed(R"("others": ["inner"])", Form::crms_norm, c.state), Form::rms_norm),
                     Contains("'inner' of shape [4, 5] has an axis of the stream's width 5"));
-  const streams::Placement said = parsed(R"("not_on_stream": ["inner"])", Form::crms_norm, c.state);
+  const streams::Plan said = parsed(R"("not_on_stream": ["inner"])", Form::crms_norm, c.state);
   CHECK_NOTHROW(convert(c.state, said, Form::rms_norm));
   // With another description the reader has no bias, so out.bias is unrelated to the stream.
   std::string other = spec(R"("not_on_stream": ["inner", "out.bias"])");
   other.insert(other.find("}}"), R"(, "bias": "none")");
-  const streams::Placement without = streams::placement_in(streams::Layout::from_json(other), state, Form::layer_norm);
+  const streams::Plan without = streams::plan_in(streams::Layout::from_json(other), state, Form::layer_norm);
   CHECK_THAT(
       compare_entries(state, parsed(R"("not_on_stream": ["inner"])", Form::layer_norm, state), state, without).reason,
       StartsWith("'out.bias' is one thing to the stream"));

@@ -151,7 +151,7 @@ TEST_CASE("criterion: a negative control must start equal and end far away, in e
   CHECK_FALSE(accepted(run));
 }
 
-TEST_CASE("criterion: a bound has power below a third of what a wrong training reaches, in f64 below 1e-5") {
+TEST_CASE("criterion: a bound detects mistakes below a third of what a negative control reaches, in f64 below 1e-5") {
   for (size_t q = 0; q < 3; ++q) {
     INFO("quantity " << q);
     RunResult run = form_run();
@@ -215,14 +215,14 @@ TEST_CASE("criterion: in chaos a broken bound shows as little as one that is kep
     fill(run.control, 30, 50, 10), fill(run.deviations, 30, 50, 1e6);
     CHECK(verdict(run, dtype) == Verdict::equivalent);
     CHECK(run.horizon.steps == 30);
-    for (Series series : kAll) {  // a bound below the effect of wrong trainings decides, even beyond the horizon
+    for (Series series : kAll) {  // a bound below the effect of negative controls decides, even beyond the horizon
       RunResult broken = run, nan = run;
       (broken.control.*series)[40] = 0.49 / 30, (nan.deviations.*series)[40] = kNan;
       for (RunResult* r : {&broken, &nan}) CHECK(verdict(*r, dtype) == Verdict::different);
     }
-    run.control.gradient[40] = 2.0 / 30;  // smaller than the effect of a wrong training, but above 1
+    run.control.gradient[40] = 2.0 / 30;  // smaller than the effect of a negative control, but above 1
     CHECK(verdict(run, dtype) == Verdict::equivalent);
-    run.reach = {};  // no wrong training is known: a run can be different, but not the same
+    run.reach = {};  // no negative control is known: a run can be different, but not the same
     CHECK(verdict(run, dtype) == Verdict::undecided);
     run.deviations.loss[3] = 1;
     CHECK(verdict(run, dtype) == Verdict::different);
@@ -239,7 +239,7 @@ TEST_CASE("criterion: a run shorter than 20 steps needs all of them") {
   }
 }
 
-TEST_CASE("criterion: the reach is that of the weaker wrong training within its first 20 steps") {
+TEST_CASE("criterion: the reach is that of the weaker negative control within its first 20 steps") {
   std::vector<RunResult> wrong(2);
   wrong[0].deviations = constant(30, 0.1, 2, 0.5), wrong[1].deviations = constant(30, 0.3, 1, 0.7);
   wrong[0].deviations.loss[19] = 0.2;

@@ -57,7 +57,7 @@ struct Normed : nn::Module {
 
 }  // namespace
 
-TEST_CASE("power: a tensor that cancels hides nothing of the others, and what is said to show does show") {
+TEST_CASE("detectable: a tensor that cancels hides nothing of the others, and what is called detectable is detected") {
   for (const auto& [dtype, steep, small] : {std::tuple(DType::f64, 1e7, 1e-11), {DType::f32, 2000., 1e-4}})
     for (uint64_t seed = 1; seed <= 4; ++seed) {
       manual_seed(seed);
@@ -84,20 +84,20 @@ TEST_CASE("power: a tensor that cancels hides nothing of the others, and what is
     }
 }
 
-TEST_CASE("power: where a factor of a tensor could not be seen nothing is said") {
+TEST_CASE("detectable: if a factor of a tensor is not detectable, the comparison is undecided") {
   WithGate a({}, DType::f32), b({.form = Form::rms_norm}, DType::f32);
   const Comparison c = expected(Verdict::undecided, compare_gradients(a, b, {}, with_gate(&b, 1e6), small_batch));
-  CHECK_THAT(c.sentence(), Contains(" of gate, a verdict needs 1 + 1.0e-02"));
+  CHECK_THAT(c.sentence(), Contains(" of gate; a verdict needs 1 + 1.0e-02)"));
   CHECK(c.detectable > 1e-2);
 }
 
-TEST_CASE("power: the number is rounded up") {
+TEST_CASE("detectable: the number is rounded up") {
   CHECK(detectable_text(2.11e-5) == "detectable: a factor of 1 + 2.2e-05 of any tensor");
   CHECK(detectable_text(3e-2, "gate") == "detectable: a factor of 1 + 3.0e-02 of gate");
   CHECK(detectable_text(9.91e-12) == "detectable: a factor of 1 + 1.0e-11 of any tensor");
 }
 
-TEST_CASE("power: an offset as a whole is that of least squares") {
+TEST_CASE("detectable: an offset as a whole is that of least squares") {
   // <d, r> / <r, r> with r = (1, 2, -2), d = (0.1, 0, 0.2): (0.1 - 0.4) / 9.
   const Tensor r = tensor<double>({1, 2, -2}), x = tensor<double>({1.1, 2, -1.8});
   const Offset o = offset({"w", x, r, 2});

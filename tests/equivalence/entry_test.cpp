@@ -35,9 +35,9 @@ TensorMap state() {
   return s;
 }
 
-streams::Placement placed(const std::string& json, const TensorMap& s, bool converted = false,
-                          Form form = Form::layer_norm) {
-  return streams::placement_in(streams::Layout::from_json(json), s, form, converted);
+streams::Plan placed(const std::string& json, const TensorMap& s, bool converted = false,
+                     Form form = Form::layer_norm) {
+  return streams::plan_in(streams::Layout::from_json(json), s, form, converted);
 }
 
 // (x - mean) / sqrt(mean (x - mean)^2 + eps), or without subtracting the mean; divides as if there were `more` zeros.
@@ -60,10 +60,10 @@ Values row(const TensorMap& s, const std::string& name, int64_t i = 0) {
 
 TEST_CASE("a norm behind a table: the table's rows are what the norm makes of them, the head is the table as it was") {
   const TensorMap s = state();
-  const streams::Placement layout = placed(kTable, s);
+  const streams::Plan plan = placed(kTable, s);
   for (Form to : kForms) {
     INFO(name_of(to));
-    const Conversion c = convert(s, layout, to);
+    const Conversion c = convert(s, plan, to);
     CHECK(c.state.find("e.weight") == nullptr);
     CHECK(c.state.find("e.bias") == nullptr);
     const Tensor stored = c.state.at("table"), whole = to == Form::rms_norm ? stored
@@ -79,30 +79,30 @@ TEST_CASE("a norm behind a table: the table's rows are what the norm makes of th
         CHECK(std::abs(whole.to_vector<double>()[static_cast<size_t>(i) * 6 + k] - (expected[k] - mean)) < 1e-13);
     }
     if (to == Form::rms_norm) CHECK(largest(c.state.at("head.weight") - s.at("table") * s.at("n.weight")) < 1e-14);
-    const streams::Placement again = placed(kTable, c.state, true, to);
-    CHECK(compare_entries(s, layout, c.state, again).equivalent());
-    CHECK(compare_streams(s, layout, c.state, again).deviation < 1e-12);
+    const streams::Plan again = placed(kTable, c.state, true, to);
+    CHECK(compare_entries(s, plan, c.state, again).equivalent());
+    CHECK(compare_streams(s, plan, c.state, again).deviation < 1e-12);
     Values all = stored.to_vector<double>();
     all[3] += 1e-6;
     const Tensor changed = from_span(std::span<const double>(all), stored.shape());
-    CHECK_FALSE(compare_entries(s, layout, with_tensor(c.state, "table", changed), again).equivalent());
-    CHECK(compare_streams(s, layout, with_tensor(c.state, "table", changed), again).deviation > 1e-7);
+    CHECK_FALSE(compare_entries(s, plan, with_tensor(c.state, "table", changed), again).equivalent());
+    CHECK(compare_streams(s, plan, with_tensor(c.state, "table", changed), again).deviation > 1e-7);
   }
 }
 
 TEST_CASE("a norm behind a table: rounding is carried through it") {
   const TensorMap s = state();
-  const streams::Placement layout = placed(kTable, s);
+  const streams::Plan plan = placed(kTable, s);
   TensorMap rounded;
   for (const auto& [name, t] : s) rounded.add(name, t.to(DType::bf16));
-  CHECK(compare_entries(s, layout, rounded, layout).relation == EntryComparison::Relation::second_rounded);
-  CHECK(compare_entries(rounded, layout, s, layout).relation == EntryComparison::Relation::first_rounded);
+  CHECK(compare_entries(s, plan, rounded, plan).relation == EntryComparison::Relation::second_rounded);
+  CHECK(compare_entries(rounded, plan, s, plan).relation == EntryComparison::Relation::first_rounded);
   Values moved = rounded.at("table").to(DType::f64).to_vector<double>();
   const auto largest =
       std::max_element(moved.begin(), moved.begin() + 6, [](double a, double b) { return std::abs(a) < std::abs(b); });
   *largest *= 1 + 0x1p-4;  // at least 8 ulps
   const Tensor wrong = from_span(std::span<const double>(moved), {9, 6}).to(DType::bf16);
-  CHECK_FALSE(compare_entries(s, layout, with_tensor(rounded, "table", wrong), layout).equivalent());
+  CHECK_FALSE(compare_entries(s, plan, with_tensor(rounded, "table", wrong), plan).equivalent());
 }
 
 TEST_CASE("rows read side by side: each part has its norm's gain and bias, and the narrower rows") {
@@ -141,32 +141,32 @@ TEST_CASE("rows read side by side: each part has its norm's gain and bias, and t
           1e-13);
     CHECK(std::abs(read(narrow, crms(zero_mean(x, 5)), crms(zero_mean(y, 5)), o) - expected) < 1e-13);
   }
-  const streams::Placement layout = placed(kTable, s);
-  const Conversion c = convert(s, layout, Form::crms_norm);
+  const streams::Plan plan = placed(kTable, s);
+  const Conversion c = convert(s, plan, Form::crms_norm);
   const auto exchanged = [](const Tensor& w) {
     return cat({isonorm::narrow(w, 1, 5, 5), isonorm::narrow(w, 1, 0, 5)}, 1);
   };
   const TensorMap wrong = with_tensor(c.state, "in.weight", exchanged(c.state.at("in.weight")));
-  CHECK_FALSE(compare_entries(s, layout, wrong, c.layout).equivalent());
-  CHECK(compare_streams(s, layout, wrong, c.layout).deviation > 1e-2);
+  CHECK_FALSE(compare_entries(s, plan, wrong, c.plan).equivalent());
+  CHECK(compare_streams(s, plan, wrong, c.plan).deviation > 1e-2);
 }
 
 TEST_CASE("a stream that is recentred once: rows with a mean enter it, and the readers see no difference") {
   const TensorMap s = state();
   const std::string json = R"({"width": 6, "norms": {"n": 1e-3}, "writers": {"out": 0}, "recentre": "layers.0",
     "readers": {"in.weight": {"dim": 1, "norm": "n", "parts": 2}}, "not_on_stream": ["table", "e"]})";
-  const streams::Placement layout = placed(json, s);
+  const streams::Plan plan = placed(json, s);
   for (Form to : kForms) {
     INFO(name_of(to));
-    const Conversion c = convert(s, layout, to);
-    CHECK(c.layout.recentred == "layers.0");
+    const Conversion c = convert(s, plan, to);
+    CHECK(c.plan.recentred == "layers.0");
     CHECK(same_bytes(c.state.at("e.weight"), s.at("e.weight")));
     std::map<std::string, double> of;
-    CHECK(compare_streams(s, layout, c.state, c.layout, &of).deviation < 1e-12);
+    CHECK(compare_streams(s, plan, c.state, c.plan, &of).deviation < 1e-12);
     CHECK(of.contains("layers.0"));
-    streams::Placement silent = c.layout;
+    streams::Plan silent = c.plan;
     silent.recentred.clear();
-    CHECK_THROWS_WITH(compare_streams(s, layout, c.state, silent), Contains("is recentred at 'layers.0'"));
+    CHECK_THROWS_WITH(compare_streams(s, plan, c.state, silent), Contains("is recentred at 'layers.0'"));
   }
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("several streams: a tensor belongs to one of them, what none names is 
   for (const streams::FileStream& one : streams) {
     CHECK(one.outline.size() == 9);
     for (const auto& [name, _] : one.outline) CHECK(name.starts_with(one.name + "."));
-    check_convertible(one.outline, one.placement);
+    check_convertible(one.outline, one.plan);
   }
   std::string twice = both;
   twice.replace(twice.rfind("\"b.e\""), 5, "\"a.e\"");
@@ -197,12 +197,12 @@ TEST_CASE("several streams: a tensor belongs to one of them, what none names is 
   std::string less = both;
   less.replace(less.rfind(", \"b.e\""), 7, "");
   const auto open = found(less);
-  CHECK_THROWS_WITH(check_convertible(open[0].outline, open[0].placement),
+  CHECK_THROWS_WITH(check_convertible(open[0].outline, open[0].plan),
                     Contains("'b.e.weight' of shape [6] is unexpected"));
   CHECK_THROWS_WITH(found("{\"width\": 6, \"streams\": {" + stream("a") + "}}"),
                     Contains("\"width\" stands beside \"streams\""));
   CHECK_THROWS_WITH(found("{\"streams\": {" + stream("a") + ", " + stream("a") + "}}"),
-                    Contains("a stream is called \"a\""));
+                    Contains("\"a\" is there twice"));
   CHECK_THROWS_WITH(streams::Layout::from_json(both), Contains("several streams"));
 }
 

@@ -32,11 +32,11 @@ void check_same(const LazyState& found, const TensorMap& expected, bool summed =
 
 TEST_CASE("conversion in pieces: the bytes of a conversion of the whole, in every form") {
   const TensorMap state = gpt2(9, 50);
-  const streams::Placement layout = gpt2_layout(state, 9);
+  const streams::Plan plan = gpt2_plan(state, 9);
   for (Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
-    const Conversion whole = convert(state, layout, form);
+    const Conversion whole = convert(state, plan, form);
     const bool summed = form == Form::crms_isometric;
-    FileConversion pieces(state, layout, form, {}, 40);
+    FileConversion pieces(state, plan, form, {}, 40);
     REQUIRE(pieces.check(always));
     CHECK(pieces.exact().equivalent());
     CHECK(pieces.stored()->equivalent());
@@ -50,19 +50,19 @@ TEST_CASE("conversion in pieces: the bytes of a conversion of the whole, in ever
       }));
     }
     // The comparison of verify: the same share of the bound to the last bit, because rows are compared in the same way.
-    const EntryComparison entries = compare_entries(widened(state), layout, whole.exact, whole.layout);
+    const EntryComparison entries = compare_entries(widened(state), plan, whole.exact, whole.plan);
     if (!summed) CHECK(entries.share == pieces.exact().entries.share);
     // And back: the means of rms_norm's writers are judged relative to the largest entry of all pieces.
-    FileConversion back(whole.state, whole.layout, Form::layer_norm, {}, 40);
+    FileConversion back(whole.state, whole.plan, Form::layer_norm, {}, 40);
     REQUIRE(back.check(always));
     CHECK(back.exact().equivalent());
-    check_same(back.result(), convert(whole.state, whole.layout, Form::layer_norm).state, summed);
+    check_same(back.result(), convert(whole.state, whole.plan, Form::layer_norm).state, summed);
   }
 }
 
 TEST_CASE("conversion in pieces: what is wrong with one slice is found") {
   const TensorMap state = gpt2(9, 50);
-  const streams::Placement layout = gpt2_layout(state, 9);
+  const streams::Plan plan = gpt2_plan(state, 9);
   const auto with = [&](const std::string& name, int64_t flat, float value) {
     TensorMap changed;
     for (const auto& [n, t] : state) {
@@ -73,23 +73,23 @@ TEST_CASE("conversion in pieces: what is wrong with one slice is found") {
     return changed;
   };
   const TensorMap nan = with("wte.weight", 9 * 49 + 3, NAN);
-  CHECK_THROWS_WITH(FileConversion(nan, layout, Form::rms_norm, {}, 40).check(always),
+  CHECK_THROWS_WITH(FileConversion(nan, plan, Form::rms_norm, {}, 40).check(always),
                     Contains("'wte.weight' holds NaN"));
-  streams::Placement rms = layout;
+  streams::Plan rms = plan;
   rms.form = Form::rms_norm;
   CHECK_THROWS_WITH(FileConversion(state, rms, Form::crms_norm, {}, 40).check(always),
                     Contains("'wte.weight' has a mean of up to"));
-  CHECK_THROWS_WITH(FileConversion(state, layout, Form::layer_norm), Contains("already"));
+  CHECK_THROWS_WITH(FileConversion(state, plan, Form::layer_norm), Contains("already"));
   int pieces = 0;
-  CHECK_FALSE(FileConversion(state, layout, Form::crms_norm, {}, 40).check([&] { return ++pieces < 4; }));
+  CHECK_FALSE(FileConversion(state, plan, Form::crms_norm, {}, 40).check([&] { return ++pieces < 4; }));
 }
 
 TEST_CASE("verify in pieces: two are cut alike, into pieces that are small enough in both") {
   const TensorMap wide = gpt2(9, 50);
-  const streams::Placement layout = gpt2_layout(wide, 9);
-  const Conversion narrow = convert(wide, layout, Form::crms_norm);
+  const streams::Plan plan = gpt2_plan(wide, 9);
+  const Conversion narrow = convert(wide, plan, Form::crms_norm);
   constexpr int64_t most = 40;  // 4 slices of 9 numbers, or 5 of 8
-  for (const UnitPair& pair : in_pairs(units_of(wide, layout, most), units_of(narrow.state, narrow.layout, most)))
+  for (const UnitPair& pair : in_pairs(units_of(wide, plan, most), units_of(narrow.state, narrow.plan, most)))
     for (const auto& [units, state] : {std::pair(&pair.a, &wide), {&pair.b, &narrow.state}})
       for (const Unit& u : *units) CHECK(u.block * (state->at(u.names.front()).numel() / u.slices) <= most);
 }
@@ -108,11 +108,11 @@ TEST_CASE("verify in pieces: beside pieces the tables of the two are in memory")
       return whole;
     });
   };
-  const streams::Placement layout = gpt2_layout(outline_only, width);
+  const streams::Plan plan = gpt2_plan(outline_only, width);
   const int64_t largest = rows * width * 4;
   host_allocator().reset_peak();
   const int64_t before = host_allocator().stats().peak;
-  const StateComparison c = compare_states(file(0), layout, file(1), layout);
+  const StateComparison c = compare_states(file(0), plan, file(1), plan);
   CHECK_THAT(c.entries.reason,
              Contains("[12345"));  // the entry itself, or its effect on the head's bias through the norm's bias
   CHECK_FALSE(c.readers.equivalent());
@@ -130,7 +130,7 @@ TEST_CASE("conversion in pieces: beside the result at most twice the largest ten
     return name == "wte.weight" ? isonorm::repeat(table, {rows / 100, 1}) : names.at(name);
   });
   const int64_t largest = rows * width * 4;
-  FileConversion pieces(state, gpt2_layout(outline_only, width), Form::crms_norm);
+  FileConversion pieces(state, gpt2_plan(outline_only, width), Form::crms_norm);
   host_allocator().reset_peak();
   const int64_t before = host_allocator().stats().peak;
   REQUIRE(pieces.check(always));

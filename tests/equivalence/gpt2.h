@@ -4,7 +4,7 @@
 #include <string>
 
 #include "autograd/ops/random.h"
-#include "streams/placement.h"
+#include "streams/plan.h"
 #include "streams/stream.h"
 
 namespace isonorm::test {
@@ -35,8 +35,8 @@ inline std::string gpt2_spec(int64_t width) {
     "tied": {"wte.weight": {"head": "lm_head.weight", "norm": "ln_f"}}})");
 }
 
-inline streams::Placement gpt2_layout(const TensorMap& state, int64_t width) {
-  return streams::placement_in(streams::Layout::from_json(gpt2_spec(width)), state, streams::Form::layer_norm);
+inline streams::Plan gpt2_plan(const TensorMap& state, int64_t width) {
+  return streams::plan_in(streams::Layout::from_json(gpt2_spec(width)), state, streams::Form::layer_norm);
 }
 
 }  // namespace isonorm::test

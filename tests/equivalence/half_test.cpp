@@ -45,8 +45,8 @@ TEST_CASE("F16: from F16 and from f32, to F16 and to f32, a conversion is one ro
     for (Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
       INFO(name_of(form) << ' ' << from_half);
       const LazyState file = model(from_half);
-      const streams::Placement layout = gpt2_layout(file.outline, kWidth);
-      FileConversion conversion(file, layout, form, format, 40);
+      const streams::Plan plan = gpt2_plan(file.outline, kWidth);
+      FileConversion conversion(file, plan, form, format, 40);
       REQUIRE(conversion.check([] { return true; }));
       CHECK(conversion.exact().equivalent());
       CHECK(conversion.stored()->equivalent());
@@ -59,37 +59,37 @@ TEST_CASE("F16: from F16 and from f32, to F16 and to f32, a conversion is one ro
         if (to_half) CHECK(same_bytes(io::from_half(io::to_half(t)), t));  // all numbers are F16 numbers
       }
       // verify, for the two files.
-      streams::Placement after = conversion.layout();
+      streams::Plan after = conversion.plan();
       for (streams::NormPlace& n : after.norms) n.weight.clear(), n.bias.clear();
-      after = streams::placement_in(streams::Layout::from_json(gpt2_spec(kWidth)), result.outline, form, true);
-      const StateComparison c = compare_states(file, layout, result, after);
+      after = streams::plan_in(streams::Layout::from_json(gpt2_spec(kWidth)), result.outline, form, true);
+      const StateComparison c = compare_states(file, plan, result, after);
       CHECK(c.entries.relation == Relation::second_rounded);
       CHECK(c.readers.equivalent());
       CHECK(c.readers.format == (from_half || to_half ? kF16 : NumberFormat(DType::f32)));
-      CHECK(compare_states(result, after, file, layout).entries.equivalent());
+      CHECK(compare_states(result, after, file, plan).entries.equivalent());
       if (!to_half) continue;
       // If the file claims to hold f32, rounding explains only 2^-13 of the deviation.
       LazyState silent = result;
       silent.half.clear();
-      CHECK_FALSE(compare_states(file, layout, silent, after).entries.equivalent());
+      CHECK_FALSE(compare_states(file, plan, silent, after).entries.equivalent());
       // An entry off by three steps, and a mean that was not subtracted.
       const Steps steps(kF16);
       const auto moved = [&](float x) { return static_cast<float>(x + 3 * steps.at(x)); };
       for (const char* name : {"wte.weight", "h.0.mlp.c_fc.weight", "h.0.attn.c_proj.bias"}) {
         INFO(name);
-        CHECK_FALSE(compare_states(file, layout, with(result, name, moved), after).entries.equivalent());
+        CHECK_FALSE(compare_states(file, plan, with(result, name, moved), after).entries.equivalent());
       }
       if (form != Form::rms_norm) continue;
       LazyState raw = result;
       raw.read = [&](const std::string& name) { return (name == "h.0.mlp.c_proj.weight" ? file : result).read(name); };
-      CHECK_FALSE(compare_states(file, layout, raw, after).entries.equivalent());
+      CHECK_FALSE(compare_states(file, plan, raw, after).entries.equivalent());
     }
 }
 
 TEST_CASE("F16: a number beyond it is refused with the tensor, the number and the largest one") {
   const LazyState file = with(model(false), "wpe.weight", [](float) { return 90000.f; });
-  const streams::Placement layout = gpt2_layout(file.outline, kWidth);
-  CHECK_THROWS_WITH(FileConversion(file, layout, Form::rms_norm, kF16).check([] { return true; }),
+  const streams::Plan plan = gpt2_plan(file.outline, kWidth);
+  CHECK_THROWS_WITH(FileConversion(file, plan, Form::rms_norm, kF16).check([] { return true; }),
                     Contains("'wpe.weight' holds ") && Contains("which does not fit f16: its largest number is 65504"));
 }
 
@@ -102,16 +102,16 @@ TEST_CASE("F16: two files of one form, one rounded from the other, and numbers t
        std::vector<std::pair<std::string, Dims>>{{"w.weight", {6, 4}}, {"r.weight", {3, 6}}, {"inner", {5}}})
     numbers.add(name, randn(shape, {DType::f32}, generator) * 1e-6);  // mostly subnormal in F16
   const LazyState fine(numbers), coarse = io::in_format(fine, kF16);
-  const auto layout = streams::placement_in(streams::Layout::from_json(spec), numbers, Form::layer_norm);
-  CHECK(compare_entries(fine, layout, coarse, layout).relation == Relation::second_rounded);
-  CHECK(compare_entries(coarse, layout, fine, layout).relation == Relation::first_rounded);
-  CHECK(compare_entries(coarse, layout, coarse, layout).relation == Relation::identical);
+  const auto plan = streams::plan_in(streams::Layout::from_json(spec), numbers, Form::layer_norm);
+  CHECK(compare_entries(fine, plan, coarse, plan).relation == Relation::second_rounded);
+  CHECK(compare_entries(coarse, plan, fine, plan).relation == Relation::first_rounded);
+  CHECK(compare_entries(coarse, plan, coarse, plan).relation == Relation::identical);
   LazyState widened = coarse;
   widened.half.clear();
-  CHECK(compare_entries(coarse, layout, widened, layout).relation == Relation::second_rounded);
+  CHECK(compare_entries(coarse, plan, widened, plan).relation == Relation::second_rounded);
   const auto up = [](float x) { return x + 0x1p-24f; };
-  CHECK_THAT(compare_entries(fine, layout, with(coarse, "inner", up), layout).reason,
+  CHECK_THAT(compare_entries(fine, plan, with(coarse, "inner", up), plan).reason,
              Contains("'inner', which must be equal to the last bit"));
   const auto far = [](float x) { return x + 4 * 0x1p-24f; };
-  CHECK_FALSE(compare_entries(fine, layout, with(coarse, "r.weight", far), layout).equivalent());
+  CHECK_FALSE(compare_entries(fine, plan, with(coarse, "r.weight", far), plan).equivalent());
 }

@@ -133,8 +133,8 @@ TEST_CASE("a conversion to a row whose basis is not orthonormal is not verified"
   const RegisteredForm wrong(kWrong);
   manual_seed(8);
   const ModelFile file = file_of(small_gpt({.affine = true}));
-  const streams::Placement layout = streams::placement_of(*ModelOptions(file.description).build());
-  FileConversion conversion(file.state, layout, wrong);
+  const streams::Plan plan = streams::plan_of(*ModelOptions(file.description).build());
+  FileConversion conversion(file.state, plan, wrong);
   REQUIRE(conversion.check([] { return true; }));
   CHECK_FALSE(conversion.exact().equivalent());
 }

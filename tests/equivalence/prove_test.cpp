@@ -76,7 +76,7 @@ TEST_CASE("the forms of a plain model, which knows nothing of them, train as Pre
   for (const streams::Form form : streams::centred_forms()) {
     INFO(name_of(form));
     test::PlainNet mapped = make(form, streams::Stored::mapped);
-    mapped.load_state_dict(convert(raw.state_dict(), streams::placement_of(raw), form).state);
+    mapped.load_state_dict(convert(raw.state_dict(), streams::plan_of(raw), form).state);
     check_close(mapped(ids), expected, 64 * 12 * 0x1p-52);
   }
 }
@@ -178,7 +178,7 @@ TEST_CASE("mistakes of ranks are told from the right training, whatever hides th
   CHECK(faults(6, 0.2, 0).back() == "equal dropout on all ranks");
 }
 
-TEST_CASE("a tied head behind learned gains has wrong trainings of its own") {
+TEST_CASE("a tied head behind learned gains has negative controls of its own") {
   TrainingOptions o = small(kGpt, {.affine = true});
   o.model.set({"tied", true});
   const ProofResult r = prove({.training = o});
@@ -190,7 +190,7 @@ TEST_CASE("a tied head behind learned gains has wrong trainings of its own") {
   for (size_t i : {3u, 4u}) CHECK(r.runs[i].verdict == Verdict::different);
 }
 
-TEST_CASE("a proof is undecided where a wrong training shows no more than rounding, and holds up to where it does") {
+TEST_CASE("a proof is undecided where a negative control shows no more than rounding, and holds up to where it does") {
   TrainingOptions o = small();
   o.dtype = DType::f32;
   o.optimizer = &optimizer("sgd");

@@ -7,17 +7,17 @@
 
 namespace {
 
-// The program's weights, and their placement by the true description or another one.
+// The program's weights, and their plan by the true description or another one.
 const TensorMap& weights() {
   static const TensorMap made = state();
   return made;
 }
-streams::Placement by(const std::string& spec = gpt2_spec(kWidth)) {
-  return streams::placement_in(streams::Layout::from_json(spec), weights(), Form::layer_norm);
+streams::Plan by(const std::string& spec = gpt2_spec(kWidth)) {
+  return streams::plan_in(streams::Layout::from_json(spec), weights(), Form::layer_norm);
 }
 
 // Checks the program's reference of one tensor, with inputs multiplied by `size`.
-ReferenceFindings of_rows(const streams::Placement& layout, const std::string& name, double size, DType dtype) {
+ReferenceFindings of_rows(const streams::Plan& plan, const std::string& name, double size, DType dtype) {
   TensorMap reference;
   const TensorMap whole = program(weights(), dtype);
   const Tensor x = whole.at(name + ".input") * size;
@@ -27,16 +27,16 @@ ReferenceFindings of_rows(const streams::Placement& layout, const std::string& n
   const std::string bias = streams::bias_beside(name);
   if (weights().find(bias)) y = y + weights().at(bias).to(dtype);
   reference.add(name + ".output", y);
-  return check_reference(weights(), layout, reference);
+  return check_reference(weights(), plan, reference);
 }
 
 }  // namespace
 
 TEST_CASE("reference: what the program computed agrees, in each precision") {
-  const streams::Placement layout = by();
+  const streams::Plan plan = by();
   for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
     INFO(name_of(dtype));
-    const ReferenceFindings f = check_reference(weights(), layout, program(weights(), dtype));
+    const ReferenceFindings f = check_reference(weights(), plan, program(weights(), dtype));
     INFO(f.tensor << " " << f.deviation << " of " << f.bound);
     CHECK(f.equivalent());
     CHECK(f.share > 1e-3);  // the bound is not so wide that it detects nothing
@@ -48,15 +48,15 @@ TEST_CASE("reference: what the program computed agrees, in each precision") {
   TensorMap some;
   for (const auto& [name, tensor] : program(weights(), DType::f32))
     if (name.starts_with("lm_head") || name.starts_with("wpe")) some.add(name, tensor);
-  const ReferenceFindings f = check_reference(weights(), layout, some);
+  const ReferenceFindings f = check_reference(weights(), plan, some);
   CHECK((f.equivalent() && f.readers_held == 1 && f.writers_held == 1 && f.readers == 3 && f.writers == 4));
 }
 
 TEST_CASE("reference: a converted model is held to the same in its own coordinates") {
   const TensorMap reference = program(weights(), DType::f64);
-  const streams::Placement layout = by();
+  const streams::Plan plan = by();
   for (Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
-    const Conversion c = convert(weights(), layout, form);
+    const Conversion c = convert(weights(), plan, form);
     const streams::Stream stream(form, kWidth);
     TensorMap mapped;
     for (const auto& [name, tensor] : reference) {
@@ -65,7 +65,7 @@ TEST_CASE("reference: a converted model is held to the same in its own coordinat
       const bool writes = name.find("c_proj") != std::string::npos;
       mapped.add(name, writes == name.ends_with(".output") ? stream.map_writer(tensor, tensor.rank() - 1) : tensor);
     }
-    const ReferenceFindings f = check_reference(c.exact, c.layout, mapped);
+    const ReferenceFindings f = check_reference(c.exact, c.plan, mapped);
     INFO(name_of(form) << ": " << f.tensor << " " << f.deviation << " of " << f.bound);
     CHECK(f.equivalent());
     CHECK(f.readers_held == 3);
@@ -93,15 +93,15 @@ TEST_CASE("reference: it shows what a description can get wrong unseen") {
   };
   for (const Fault& fault : faults) {
     INFO(fault.spec);
-    const streams::Placement layout = by(fault.spec);
+    const streams::Plan plan = by(fault.spec);
     // Only the reference shows the fault.
-    FileConversion conversion(weights(), layout, Form::crms_norm);
+    FileConversion conversion(weights(), plan, Form::crms_norm);
     REQUIRE(conversion.check([] { return true; }));
     CHECK((conversion.exact().equivalent() && conversion.stored()->equivalent()));
     std::vector<const TensorMap*> references = {&exact};
     if (!fault.in_f64_alone) references.insert(references.end(), {&coarse, &coarsest});
     for (const TensorMap* reference : references) {
-      const ReferenceFindings f = check_reference(weights(), layout, *reference);
+      const ReferenceFindings f = check_reference(weights(), plan, *reference);
       CHECK_FALSE(f.equivalent());
       CHECK_THAT(f.tensor, Contains(fault.tensor));
       CHECK(f.deviation > f.bound);
@@ -110,27 +110,26 @@ TEST_CASE("reference: it shows what a description can get wrong unseen") {
 }
 
 TEST_CASE("reference: rows that show nothing are no agreement, whatever the size that hides it") {
-  const streams::Placement layout = by();
+  const streams::Plan plan = by();
   const std::string square = "h.0.attn.c_proj.weight";
   for (DType dtype : {DType::f64, DType::f32}) {
     for (double size : {0.0, 1e-30, 1e-320}) {  // the bias dominates the product
-      const ReferenceFindings f = of_rows(layout, square, size, dtype);
+      const ReferenceFindings f = of_rows(plan, square, size, dtype);
       INFO(name_of(dtype) << " " << size << ": " << f.tensor << " " << f.deviation << " of " << f.bound);
       CHECK(f.agrees());
       CHECK_FALSE(f.equivalent());
       CHECK(f.unseen == square);
       CHECK(f.reading == "with dim 0");
     }
-    const ReferenceFindings f = of_rows(layout, square, 1e30, dtype);  // the product dominates the bias
+    const ReferenceFindings f = of_rows(plan, square, 1e30, dtype);  // the product dominates the bias
     CHECK(f.agrees());
     CHECK_FALSE(f.equivalent());
     CHECK(f.reading == "without its bias");
-    CHECK(of_rows(layout, square, 1, dtype).equivalent());
-    CHECK(of_rows(layout, square, 1, dtype).power > 100);
+    CHECK(of_rows(plan, square, 1, dtype).equivalent());
+    CHECK(of_rows(plan, square, 1, dtype).power > 100);
   }
   // The same with a wrong description that agrees only for that reason.
-  const streams::Placement wrong =
-      by(replaced(gpt2_spec(kWidth), R"(attn.c_proj.weight": 1)", R"(attn.c_proj.weight": 0)"));
+  const streams::Plan wrong = by(replaced(gpt2_spec(kWidth), R"(attn.c_proj.weight": 1)", R"(attn.c_proj.weight": 0)"));
   for (double size : {0.0, 1e-30}) {
     const ReferenceFindings f = of_rows(wrong, square, size, DType::f64);
     CHECK(f.agrees());
@@ -142,7 +141,7 @@ TEST_CASE("reference: rows that show nothing are no agreement, whatever the size
 
 TEST_CASE("reference: of a reader the norm is shown by rows that it does not make 0") {
   const TensorMap whole = program(weights(), DType::f64);
-  const streams::Placement layout = by();
+  const streams::Plan plan = by();
   const std::string reader = "h.0.mlp.c_fc.weight";
   const auto held = [&](const TensorMap& file, double size) {
     TensorMap reference;
@@ -154,7 +153,7 @@ TEST_CASE("reference: of a reader the norm is shown by rows that it does not mak
     const auto f64 = [&](const std::string& name) { return file.at(name).to(DType::f64); };
     const Tensor read = n * f64("h.0.ln_2.weight") + f64("h.0.ln_2.bias");
     reference.add(reader + ".output", matmul(read, f64(reader)) + f64("h.0.mlp.c_fc.bias"));
-    return check_reference(file, layout, reference);
+    return check_reference(file, plan, reference);
   };
   CHECK(held(weights(), 1).equivalent());
   CHECK(held(weights(), 1e6).equivalent());
@@ -181,19 +180,19 @@ TEST_CASE("reference: rounding that hides another axis of a reader is that of th
   file.add("table", ones({1, 2}, {DType::f64})), file.add("in.weight", from_vector<double>({1, 1, 0, 1e-6}, {2, 2}));
   const std::string spec = R"({"width": 2, "norms": {"n": 1e-5}, "writers": {"table": 1},
                                "readers": {"in.weight": {"dim": 1, "norm": "n"}}})";
-  const streams::Placement layout = streams::placement_in(streams::Layout::from_json(spec), file, Form::layer_norm);
+  const streams::Plan plan = streams::plan_in(streams::Layout::from_json(spec), file, Form::layer_norm);
   // The norm of (c + 1, c - 1) is +-1 / sqrt(1 + eps), and the rounding error of c may be as large as the 1.
   constexpr double c = 1e15;
   reference.add("in.weight.input", from_vector<double>({c + 1, c - 1}, {1, 2}));
   reference.add("in.weight.output", from_vector<double>({0, -1e-6 / std::sqrt(1 + 1e-5)}, {1, 2}));
-  const ReferenceFindings f = check_reference(file, layout, reference);
+  const ReferenceFindings f = check_reference(file, plan, reference);
   CHECK(f.agrees());
   CHECK_FALSE(f.equivalent());
   CHECK(f.reading == "with dim 0");
 }
 
 TEST_CASE("reference: one row that shows it is enough, wherever it stands") {
-  const streams::Placement layout = by();
+  const streams::Plan plan = by();
   const std::string square = "h.0.attn.c_proj.weight", bias = "h.0.attn.c_proj.bias";
   const auto f64 = [&](const std::string& name) { return weights().at(name).to(DType::f64); };
   for (int64_t shows = 0; shows < kRows; ++shows) {
@@ -202,16 +201,16 @@ TEST_CASE("reference: one row that shows it is enough, wherever it stands") {
     TensorMap reference;
     reference.add(square + ".input", x);
     reference.add(square + ".output", matmul(x, f64(square)) + f64(bias));
-    CHECK(check_reference(weights(), layout, reference).equivalent());
+    CHECK(check_reference(weights(), plan, reference).equivalent());
   }
 }
 
 TEST_CASE("reference: a bias that a description does not name has to show") {
   const std::string writer = "h.0.mlp.c_proj.weight", bias = "h.0.mlp.c_proj.bias";
-  const streams::Placement layout = by(replaced(replaced(gpt2_spec(kWidth), R"(, "h.*.mlp.c_proj.bias": 0)", ""),
-                                                R"("tied")", R"("not_on_stream": ["h.0.mlp.c_proj.bias"], "tied")"));
-  CHECK_FALSE(of_rows(layout, writer, 1, DType::f64).agrees());
-  const ReferenceFindings f = of_rows(layout, writer, 1e30, DType::f64);
+  const streams::Plan plan = by(replaced(replaced(gpt2_spec(kWidth), R"(, "h.*.mlp.c_proj.bias": 0)", ""), R"("tied")",
+                                         R"("not_on_stream": ["h.0.mlp.c_proj.bias"], "tied")"));
+  CHECK_FALSE(of_rows(plan, writer, 1, DType::f64).agrees());
+  const ReferenceFindings f = of_rows(plan, writer, 1e30, DType::f64);
   CHECK(f.agrees());
   CHECK_FALSE(f.equivalent());
   CHECK(f.reading == "with the bias '" + bias + "'");
@@ -219,14 +218,14 @@ TEST_CASE("reference: a bias that a description does not name has to show") {
 
 TEST_CASE("reference: what it may not be") {
   const TensorMap good = program(weights(), DType::f32);
-  const streams::Placement layout = by();
+  const streams::Plan plan = by();
   const std::string reader = "h.0.mlp.c_fc.weight", writer = "h.0.mlp.c_proj.weight", table = "wte.weight";
   const auto refused = [&](const std::string& of, const Tensor& x, const Tensor& y, const char* says) {
     INFO(says);
     TensorMap reference;
     if (x.defined()) reference.add(of + ".input", x);
     if (y.defined()) reference.add(of + ".output", y);
-    CHECK_THROWS_WITH(check_reference(weights(), layout, reference), Contains(says));
+    CHECK_THROWS_WITH(check_reference(weights(), plan, reference), Contains(says));
   };
   const Tensor x = good.at(reader + ".input"), y = good.at(reader + ".output");
   const Tensor ids = from_vector<int64_t>({1}, {1}), row = zeros({1, kWidth});
@@ -249,8 +248,8 @@ TEST_CASE("reference: what it may not be") {
   refused(table, from_vector<int64_t>({-1}, {1}), row, "-1");
   refused(table, ids, row.to(DType::i64), "has dtype i64, expected a floating one");
   const LazyState no_numbers(weights(), [&](const std::string& name) { return weights().at(name) + NAN; });
-  CHECK_FALSE(check_reference(no_numbers, layout, good).equivalent());
+  CHECK_FALSE(check_reference(no_numbers, plan, good).equivalent());
   TensorMap strange;
   strange.add("what", x);
-  CHECK_THROWS_WITH(check_reference(weights(), layout, strange), Contains("neither NAME.input nor NAME.output"));
+  CHECK_THROWS_WITH(check_reference(weights(), plan, strange), Contains("neither NAME.input nor NAME.output"));
 }

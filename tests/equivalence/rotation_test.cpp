@@ -12,21 +12,21 @@ constexpr double kNothing = 0;
 
 struct File {
   TensorMap state;
-  streams::Placement layout;
+  streams::Plan plan;
 };
 
 // A GPT-2 with folded gains, as a model whose norms divide by the length of a row.
 File rms_gpt2(DType dtype = DType::f32, Form form = Form::rms_norm) {
   const TensorMap state = gpt2(kWidth, 20);
-  Conversion c = convert(state, gpt2_layout(state, kWidth), form, dtype);
-  if (form == Form::rms_norm) c.layout.form = Form::uncentred_rms_norm;
-  return {c.state, c.layout};
+  Conversion c = convert(state, gpt2_plan(state, kWidth), form, dtype);
+  if (form == Form::rms_norm) c.plan.form = Form::uncentred_rms_norm;
+  return {c.state, c.plan};
 }
 
 File rotated(File file, const Tensor& q, std::optional<DType> dtype = {}) {
-  file.layout.rotation = q;
-  Conversion c = convert(file.state, file.layout, file.layout.form, dtype);
-  return {c.state, c.layout};
+  file.plan.rotation = q;
+  Conversion c = convert(file.state, file.plan, file.plan.form, dtype);
+  return {c.state, c.plan};
 }
 
 // x times Q along `dim`, with the sums written out.
@@ -44,7 +44,7 @@ std::vector<double> times_written_out(const Tensor& x, int dim, const Tensor& q)
 }
 
 RotationComparison up_to(const File& a, const File& b) {
-  return compare_up_to_rotation(a.state, a.layout, b.state, b.layout);
+  return compare_up_to_rotation(a.state, a.plan, b.state, b.plan);
 }
 
 // Moves entry `at` of a tensor by `by` half units in the last place of its largest entry.
@@ -63,12 +63,12 @@ TEST_CASE("rotation: writers become Q^T W and readers A Q, rounded once; all els
     for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
       INFO(name_of(form) << ' ' << name_of(dtype));
       const File before = rms_gpt2(dtype, form);
-      const int64_t d = before.layout.stored_width();
+      const int64_t d = before.plan.stored_width();
       const Tensor q = streams::haar_rotation(d, 4);
       const File after = rotated(before, q);
-      CHECK_FALSE(after.layout.rotation.defined());
+      CHECK_FALSE(after.plan.rotation.defined());
       REQUIRE(after.state.size() == before.state.size());
-      for (const streams::Place& p : before.layout.places) {
+      for (const streams::Place& p : before.plan.places) {
         INFO(p.name);
         const Tensor &x = before.state.at(p.name), &y = after.state.at(p.name);
         CHECK(y.dtype() == x.dtype());
@@ -81,11 +81,11 @@ TEST_CASE("rotation: writers become Q^T W and readers A Q, rounded once; all els
           if (!(std::abs(found[i] - expected[i]) <= epsilon(dtype) / 2 * std::abs(expected[i]) * 1.0001 + f64))
             FAIL(i << ": " << found[i] << ", expected " << expected[i]);
       }
-      CHECK(compare_streams(before.state, before.layout, after.state, after.layout).equivalent());
+      CHECK(compare_streams(before.state, before.plan, after.state, after.plan).equivalent());
       // The same in pieces, with checks.
       File seen = before;
-      seen.layout.rotation = q;
-      FileConversion pieces(seen.state, seen.layout, seen.layout.form, {}, 40);
+      seen.plan.rotation = q;
+      FileConversion pieces(seen.state, seen.plan, seen.plan.form, {}, 40);
       REQUIRE(pieces.check([] { return true; }));
       CHECK(pieces.exact().equivalent());
       if (dtype != DType::f64) CHECK(pieces.stored()->equivalent());
@@ -111,9 +111,9 @@ TEST_CASE("rotation: verify finds it, in every dtype and form, and a wrong entry
   for (const Case& c : cases) {
     INFO(name_of(c.form) << ' ' << name_of(c.dtype) << ' ' << name_of(c.other));
     File a = rms_gpt2(c.dtype, c.form);
-    const int64_t d = a.layout.stored_width();
+    const int64_t d = a.plan.stored_width();
     const File b = rotated(a, streams::haar_rotation(d, 6), c.other), next = rotated(b, streams::haar_rotation(d, 7));
-    if (c.form == Form::rms_norm) a.layout.form = Form::rms_norm;  // says only that it was converted
+    if (c.form == Form::rms_norm) a.plan.form = Form::rms_norm;  // says only that it was converted
     for (const auto& [x, y] :
          std::vector<std::pair<const File*, const File*>>{{&a, &b}, {&b, &a}, {&b, &next}, {&a, &next}, {&a, &a}}) {
       const RotationComparison same = up_to(*x, *y);
@@ -121,8 +121,8 @@ TEST_CASE("rotation: verify finds it, in every dtype and form, and a wrong entry
       CHECK(same.entries.equivalent());
       CHECK_THAT(same.found, Contains("found from"));
     }
-    CHECK_FALSE(compare_entries(a.state, a.layout, b.state, b.layout).equivalent());
-    for (const streams::Place& p : b.layout.places)
+    CHECK_FALSE(compare_entries(a.state, a.plan, b.state, b.plan).equivalent());
+    for (const streams::Place& p : b.plan.places)
       for (int64_t at : {int64_t{0}, b.state.at(p.name).numel() - 1}) {
         INFO(p.name << ' ' << at);
         const EntryComparison wrong = up_to(a, with_error(b, p.name, at, c.power)).entries;
@@ -135,10 +135,10 @@ TEST_CASE("rotation: verify finds it, in every dtype and form, and a wrong entry
 
 TEST_CASE("rotation: a direction that no row has, 1 of a file that came by crms_norm, is no obstacle") {
   const TensorMap state = gpt2(kWidth, 20);
-  const Conversion crms = convert(state, gpt2_layout(state, kWidth), Form::crms_norm);
-  const Conversion rms = convert(crms.state, crms.layout, Form::rms_norm);
-  File a{rms.state, rms.layout};
-  a.layout.form = Form::uncentred_rms_norm;
+  const Conversion crms = convert(state, gpt2_plan(state, kWidth), Form::crms_norm);
+  const Conversion rms = convert(crms.state, crms.plan, Form::rms_norm);
+  File a{rms.state, rms.plan};
+  a.plan.form = Form::uncentred_rms_norm;
   const File b = rotated(a, streams::haar_rotation(kWidth, 3));
   CHECK(up_to(a, b).entries.equivalent());
   CHECK_FALSE(up_to(a, with_error(b, "h.0.mlp.c_fc.weight", 5, 100)).entries.equivalent());
@@ -154,7 +154,7 @@ TEST_CASE("rotation: a map that is none is not taken for one") {
   };
   // Rotated readers with unrotated writers; everything doubled; zeros.
   File b = rotated(a, q), c = a, twice = b, zero = a;
-  for (const streams::Place& p : a.layout.places) {
+  for (const streams::Place& p : a.plan.places) {
     if (p.role == Role::reader) c.state = with_tensor(c.state, p.name, b.state.at(p.name));
     if (p.role != Role::neutral) twice.state = with_tensor(twice.state, p.name, b.state.at(p.name) * 2.0);
     zero.state = with_tensor(zero.state, p.name, zeros(a.state.at(p.name).shape()));
@@ -166,7 +166,7 @@ TEST_CASE("rotation: a map that is none is not taken for one") {
   CHECK_THAT(none.entries.reason, Contains("are 0"));
   // Rows that lie in two directions of nine.
   File flat = a;
-  for (const streams::Place& p : a.layout.places) {
+  for (const streams::Place& p : a.plan.places) {
     if (p.role == Role::neutral) continue;
     const Tensor& t = a.state.at(p.name);
     Tensor mask = zeros({kWidth});
@@ -180,21 +180,21 @@ TEST_CASE("rotation: a map that is none is not taken for one") {
 
 TEST_CASE("rotation: only norms that take a row's length allow it, with the reason for the others") {
   const TensorMap state = gpt2(kWidth, 20);
-  const streams::Placement layer = gpt2_layout(state, kWidth);
-  const auto refused = [](TensorMap s, streams::Placement layout, const char* says) {
-    layout.rotation = streams::haar_rotation(layout.stored_width(), 1);
-    CHECK_THROWS_WITH(convert(s, layout, layout.form), Contains(says));
-    CHECK_THROWS_WITH(compare_up_to_rotation(s, layout, s, layout), Contains("cannot be compared"));
+  const streams::Plan layer = gpt2_plan(state, kWidth);
+  const auto refused = [](TensorMap s, streams::Plan plan, const char* says) {
+    plan.rotation = streams::haar_rotation(plan.stored_width(), 1);
+    CHECK_THROWS_WITH(convert(s, plan, plan.form), Contains(says));
+    CHECK_THROWS_WITH(compare_up_to_rotation(s, plan, s, plan), Contains("cannot be compared"));
   };
   refused(state, layer, "LayerNorm takes off a mean");
   const Conversion crms = convert(state, layer, Form::crms_norm);
-  refused(crms.state, crms.layout, "do not divide a stored row by its length");
-  streams::Placement gains = layer;
+  refused(crms.state, crms.plan, "do not divide a stored row by its length");
+  streams::Plan gains = layer;
   gains.form = Form::uncentred_rms_norm;
   refused(state, gains, "norm 'h.0.ln_1' has a gain or a bias");
   File rms = rms_gpt2();
-  rms.layout.rotation = streams::haar_rotation(kWidth, 1);
-  CHECK_THROWS_WITH(convert(rms.state, rms.layout, Form::crms_isometric), Contains("rotated as it is"));
+  rms.plan.rotation = streams::haar_rotation(kWidth, 1);
+  CHECK_THROWS_WITH(convert(rms.state, rms.plan, Form::crms_isometric), Contains("rotated as it is"));
 }
 
 TEST_CASE(
@@ -203,11 +203,11 @@ TEST_CASE(
   const ModelFile file = converted(file_of(small_gpt({.affine = true}), {}, DType::f32), Form::rms_norm);
   const ModelOptions options(file.description);
   const auto model = options.build();
-  streams::Placement layout = streams::placement_of(*model);
-  layout.form = Form::uncentred_rms_norm, layout.rotation = streams::hadamard_rotation(8, 9);
+  streams::Plan plan = streams::plan_of(*model);
+  plan.form = Form::uncentred_rms_norm, plan.rotation = streams::hadamard_rotation(8, 9);
   ModelOptions turned = options;
   turned.stream() = {.form = Form::uncentred_rms_norm};
-  const ModelFile other{convert(file.state, layout, layout.form).state, turned.description()};
+  const ModelFile other{convert(file.state, plan, plan.form).state, turned.description()};
   const Verification without = verify_models(file, other), with = verify_models(file, other, {}, kCpu, true);
   CHECK_FALSE(without.equivalent());
   CHECK_THAT(without.sentence(), StartsWith("undecided: the entries differ: ") && Contains("try --up-to rotation"));

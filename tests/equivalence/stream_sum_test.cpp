@@ -14,12 +14,12 @@ const TensorMap& weights() {
   return made;
 }
 
-streams::Placement layout_of(const std::string& spec, const TensorMap& weights) {
-  return streams::placement_in(streams::Layout::from_json(spec), weights, Form::layer_norm);
+streams::Plan layout_of(const std::string& spec, const TensorMap& weights) {
+  return streams::plan_in(streams::Layout::from_json(spec), weights, Form::layer_norm);
 }
 
 // The check of the true description with these rows.
-StreamSum sum_of(const TensorMap& rows) { return check_stream_sum(weights(), gpt2_layout(weights(), kWidth), rows); }
+StreamSum sum_of(const TensorMap& rows) { return check_stream_sum(weights(), gpt2_plan(weights(), kWidth), rows); }
 
 TensorMap without(const TensorMap& all, const std::string& begin) {
   TensorMap some;
@@ -50,9 +50,9 @@ TEST_CASE("stream sum: what no single tensor shows of a description") {
     INFO(name_of(dtype));
     const TensorMap rows = program(weights(), dtype);
     // Positions described as off the stream: every single tensor agrees, but the conversion would be another function.
-    const streams::Placement lacks = layout_of(replaced(replaced(right, R"("wpe.weight": 1, )", ""), R"("tied")",
-                                                        R"("not_on_stream": ["wpe.weight"], "tied")"),
-                                               weights());
+    const streams::Plan lacks = layout_of(replaced(replaced(right, R"("wpe.weight": 1, )", ""), R"("tied")",
+                                                   R"("not_on_stream": ["wpe.weight"], "tied")"),
+                                          weights());
     const TensorMap others = without(rows, "wpe");
     CHECK(check_reference(weights(), lacks, others).equivalent());
     const StreamSum s = check_stream_sum(weights(), lacks, others);
@@ -156,11 +156,11 @@ TEST_CASE("stream sum: a class token, patches and positions that nothing calls")
   const Tensor x = (place == 0 ? cat({cls, y}, 1) : place == 1 ? cat({y, cls}, 1) : y + cls) + weights.at("pos");
   reference.add("head.weight.input", x), reference.add("head.weight.output", random({images, patches + 1, 5}));
   for (const char* name : {"program.output", "program.shifted", "program.rescaled"}) reference.add(name, x);
-  const streams::Placement layout = layout_of(spec, weights);
-  const StreamSum s = check_stream_sum(weights, layout, reference);
+  const streams::Plan plan = layout_of(spec, weights);
+  const StreamSum s = check_stream_sum(weights, plan, reference);
   INFO(s.wrong << s.open);
   CHECK(s.closed());
   CHECK((s.writers == 3 && s.seen == 3));
   CHECK_FALSE(
-      check_stream_sum(weights, layout, with_tensor(reference, "head.weight.input", x - weights.at("pos"))).closed());
+      check_stream_sum(weights, plan, with_tensor(reference, "head.weight.input", x - weights.at("pos"))).closed());
 }

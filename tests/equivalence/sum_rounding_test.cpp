@@ -72,7 +72,7 @@ TEST_CASE("rounding with a sum: f64 stays, nothing goes beyond the largest numbe
 TEST_CASE("rounding with a sum: in crms_norm every writer has it") {
   NoGrad no_grad;
   const TensorMap state = gpt2(300, 20);
-  const Conversion c = convert(state, gpt2_layout(state, 300), Form::crms_norm, DType::bf16);
+  const Conversion c = convert(state, gpt2_plan(state, 300), Form::crms_norm, DType::bf16);
   for (const auto& [name, dim] :
        {std::pair("wte.weight", 1), {"h.0.mlp.c_proj.weight", 1}, {"h.0.mlp.c_proj.bias", 0}}) {
     INFO(name);

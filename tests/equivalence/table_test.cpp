@@ -98,7 +98,7 @@ TEST_CASE("a seed that is undecided, not a number, zero or infinite") {
   const RunResult fits = run("b", Verdict::equivalent, 1e-15), off = run("a2", Verdict::different, 0.1);
   CHECK(cell(same, {fits, fits}).agreement == Verdict::equivalent);
   CHECK(cell(different, {off, off}).agreement == Verdict::equivalent);
-  // controls as far off as a wrong training, or controls that did not move: undecided
+  // controls as far off as a negative control, or controls that did not move: undecided
   const RunResult blurred = run("b", Verdict::equivalent, 1e-15, 1e-3),
                   unmoved = run("b", Verdict::equivalent, 1e-15, 0);
   for (const RunResult& r : {blurred, unmoved}) {
@@ -137,7 +137,7 @@ TEST_CASE("a grid with an undecided cell is undecided, with a contradiction it i
   CHECK_THAT(sentence(r), StartsWith("Different: 1 of 2 cells, first a2"));
 }
 
-TEST_CASE("rounding that grows as fast as a wrong training leaves the grid undecided") {
+TEST_CASE("rounding that grows as fast as a negative control leaves the grid undecided") {
   Recipe wild = recipe("sgd");
   wild.lr = 8;
   const TableResult r = table(small({variant("b"), variant("c5")}, {wild}, 30));

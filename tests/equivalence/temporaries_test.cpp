@@ -15,7 +15,7 @@ TEST_CASE("classes that keep a reference refuse a temporary and take a named obj
   STATIC_REQUIRE_FALSE(std::is_constructible_v<Canonical, Piece, bool>);
   STATIC_REQUIRE_FALSE(std::is_constructible_v<Canonical, Piece, bool, const TensorMap*>);
 
-  using Layout = streams::Placement;
+  using Layout = streams::Plan;
   STATIC_REQUIRE(std::is_constructible_v<Readings, const LazyState&, const Layout&>);
   STATIC_REQUIRE_FALSE(std::is_constructible_v<Readings, LazyState, const Layout&>);
   STATIC_REQUIRE_FALSE(std::is_constructible_v<Readings, const LazyState&, Layout>);

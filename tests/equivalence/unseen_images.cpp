@@ -1,4 +1,4 @@
-// Mistakes in a convolutional network and in smaller modules: padding, pooling, layouts, running statistics, groups.
+// Mistakes in a convolutional network and in smaller modules: padding, pooling, plans, running statistics, groups.
 #include "tests/equivalence/unseen_mistakes.h"
 
 namespace isonorm::unseen {

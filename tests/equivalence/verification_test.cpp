@@ -1,8 +1,9 @@
 // The verdict on two files: a change of any single entry is detected; conversion and rounding are accepted; and changes
 // that the function cannot depend on are ignored.
 #include "equivalence/verify/stream_check.h"
-#include "streams/placement.h"
+#include "streams/plan.h"
 #include "tests/equivalence/model_files.h"
+#include "tests/model_cases/model_case.h"
 
 using Catch::Matchers::EndsWith;
 
@@ -11,41 +12,24 @@ namespace {
 constexpr Form kForms[] = {Form::layer_norm, Form::rms_norm, Form::crms_norm, Form::crms_isometric};
 constexpr Form kMapped[] = {Form::rms_norm, Form::crms_norm, Form::crms_isometric};
 
-// A file and the placement of its tensors.
+// A file and the plan of its tensors.
 struct Held {
-  Held(const ModelFile& f) : file(f), layout(streams::placement_of(*ModelOptions(f.description).build())) {}
+  Held(const ModelFile& f) : file(f), plan(streams::plan_of(*ModelOptions(f.description).build())) {}
   ModelFile file;
-  streams::Placement layout;
+  streams::Plan plan;
 };
 
 EntryComparison entries(const Held& a, const Held& b) {
-  return compare_entries(a.file.state, a.layout, b.file.state, b.layout);
+  return compare_entries(a.file.state, a.plan, b.file.state, b.plan);
 }
 
-// All kinds of models: learned and rotary positions, norms with and without gains, tied head, class token and mean
-// pooling, SwiGLU, layer scale, norms of queries and keys.
+// The rows of the table that are pre_ln and can be converted, and models in other forms.
 std::vector<ModelFile> kinds(uint64_t seed, DType dtype) {
   manual_seed(seed);
   std::vector<ModelFile> all;
-  using T = nn::TransformerOptions;
-  const T plain{}, affine{.affine = true}, no_bias{.affine = true, .bias = false},
-      rotary{.positions = nn::Positions::rotary, .affine = true},
-      llama{.activation = nn::Activation::swiglu, .positions = nn::Positions::rotary, .branch = {.layer_scale = 0.5}},
-      scaled{.affine = true, .branch = {.layer_scale = 0.5}},
-      of_heads{.positions = nn::Positions::alibi,
-               .qk_norm = NormKind::layer,
-               .parallel = true,
-               .shared_norm = true,
-               .affine = true,
-               .bias = false,
-               .qkv_bias = true};
-  for (const T& t : {plain, affine, no_bias, rotary, llama, scaled, of_heads})
-    for (bool tied : {false, true}) all.push_back(file_of(small_gpt(t, tied), {}, dtype));
-  for (T t : {plain, affine, scaled, llama})
-    for (bool pool : {false, true}) {
-      if (t.positions == nn::Positions::rotary) t.positions = nn::Positions::none;  // heads of width 3 cannot be turned
-      all.push_back(file_of(small_vit(t, pool), {}, dtype));
-    }
+  for (const test::ModelCase& c : test::model_cases())
+    if (c.model.transformer().connection == nn::kPreLn && !c.refused.contains(test::Promise::convert))
+      all.push_back(filled_file(*c.model.make(), dtype));
   for (Form form : kMapped) {  // tied heads that read a mapped table, and gains on raw weights of other forms
     const ModelFile tied = file_of(small_gpt({}, true), {.form = form, .storage = streams::Stored::mapped}, dtype);
     if (form != Form::rms_norm) all.push_back(tied);
@@ -67,7 +51,7 @@ std::optional<Held> moved(Held held, const std::string& name, double ulps, doubl
   const int64_t flat = static_cast<int64_t>(randint(0, t.numel(), {1}, kCpu, generator).item());
   int dim = 0;
   bool last = false;
-  for (const streams::Place& p : held.layout.places) {
+  for (const streams::Place& p : held.plan.places) {
     if (p.name != name) continue;
     if (flat >= p.blind_begin && flat < p.blind_end) return {};
     if (p.role == Role::neutral) continue;
@@ -129,7 +113,7 @@ TEST_CASE("verify: one entry of any tensor, in any model and form, moved by 16 u
       // After a layer scale near 0, errors of f64 arithmetic hide the entry.
       if (dtype == DType::f64 && !is("model.layer_scale", "0")) continue;
       for (Form form : kForms) {
-        if (form != Form::layer_norm && (form == source.layout.form || form != kForms[1 + k / 2 % 3])) continue;
+        if (form != Form::layer_norm && (form == source.plan.form || form != kForms[1 + k / 2 % 3])) continue;
         const bool same_form = form == Form::layer_norm;
         const Held held = same_form ? source : Held(converted(source.file, form));
         const auto see = [&](const Held& from, double more, const Held& other) {
@@ -146,7 +130,7 @@ TEST_CASE("verify: one entry of any tensor, in any model and form, moved by 16 u
         see(held, 0, source);
         // After a small gain or layer scale, rounding may remove a change of the source.
         if (is("model.affine", "false") && is("model.layer_scale", "0"))
-          see(source, static_cast<double>(held.layout.width - 1) / 2, held);
+          see(source, static_cast<double>(held.plan.width - 1) / 2, held);
       }
     }
   }
@@ -163,7 +147,7 @@ TEST_CASE("verify: honest conversions are the same, through one form or two, in 
       for (size_t k = offset++ % 6; k < files.size(); k += 6) {
         const Held start(files[k]);
         for (Form first : kForms) {
-          if (first == start.layout.form) continue;
+          if (first == start.plan.form) continue;
           const Held once(converted(start.file, first));
           for (Form second : kForms) {
             if (second == first) continue;
@@ -348,13 +332,13 @@ TEST_CASE("verify: one coarse tensor does not move the others by its ulp") {
   const Agreement models = compare_models(file.description, file.state, wrong.description, wrong.state, inputs);
   INFO(models.deviation << " " << models.control);
   CHECK_FALSE(models.equivalent());
-  const streams::Placement layout = Held(file).layout;
-  const Agreement streams = compare_streams(file.state, layout, wrong.state, layout);
+  const streams::Plan plan = Held(file).plan;
+  const Agreement streams = compare_streams(file.state, plan, wrong.state, plan);
   INFO(streams.deviation << " " << streams.control);
   CHECK_FALSE(streams.equivalent());
   // One bf16 ulp for every weight would hide it from both comparisons.
   const TensorMap inflated = moved_by_rounding(file.state, DType::bf16, 1);
   const Agreement hides = compare_models(file.description, file.state, file.description, inflated, inputs);
   CHECK(models.deviation < 4 * hides.deviation);
-  CHECK(streams.deviation < 4 * compare_streams(file.state, layout, inflated, layout).deviation);
+  CHECK(streams.deviation < 4 * compare_streams(file.state, plan, inflated, plan).deviation);
 }

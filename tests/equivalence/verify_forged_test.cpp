@@ -2,7 +2,7 @@
 // on which the function does not depend.
 #include "equivalence/verify/compare_rows.h"
 #include "streams/map.h"
-#include "streams/placement.h"
+#include "streams/plan.h"
 #include "tests/equivalence/model_files.h"
 
 using streams::Map;
@@ -21,22 +21,22 @@ std::string vit_spec(const std::string& more = "") {
   return json.replace(json.find('%'), 1, more);
 }
 
-streams::Placement own_places() { return streams::placement_of(streams::make<nn::Vit>(small_vit())); }
+streams::Plan own_places() { return streams::plan_of(streams::make<nn::Vit>(small_vit())); }
 
 // Compares the entries, with the same result in both orders.
 bool same_entries(const ModelFile& a, const ModelFile& b) {
-  const streams::Placement layout = own_places();
-  const bool same = compare_entries(a.state, layout, b.state, layout).equivalent();
-  CHECK(compare_entries(b.state, layout, a.state, layout).equivalent() == same);
+  const streams::Plan plan = own_places();
+  const bool same = compare_entries(a.state, plan, b.state, plan).equivalent();
+  CHECK(compare_entries(b.state, plan, a.state, plan).equivalent() == same);
   return same;
 }
 
 Verification by_spec(const ModelFile& a, const ModelFile& b) {
-  const auto layout = [](const ModelFile& file) {
-    return streams::placement_in(streams::Layout::from_json(vit_spec()), file.state,
-                                 stored_form(ModelOptions(file.description)));
+  const auto plan = [](const ModelFile& file) {
+    return streams::plan_in(streams::Layout::from_json(vit_spec()), file.state,
+                            stored_form(ModelOptions(file.description)));
   };
-  return verify_streams(a, layout(a), b, layout(b));
+  return verify_streams(a, plan(a), b, plan(b));
 }
 
 }  // namespace
@@ -122,12 +122,12 @@ TEST_CASE("verify by description: what the files say of themselves counts") {
   CHECK_THAT(by_spec(file, with_option(file, "activation", "relu")).sentence(),
              Contains("different: ") && Contains("Their options differ: activation"));
   CHECK_THROWS_WITH(by_spec(file, with_option(file, "eps", "1e-6")), Contains("its eps is 1e-06"));
-  const streams::Placement layout = own_places();
+  const streams::Plan plan = own_places();
   const ModelFile mapped = with_option(with_option(file, "form", "rms_norm"), "storage", "mapped");
-  CHECK_THROWS_WITH(check_described(mapped.description, layout), Contains("of rms_norm, not of layer_norm"));
-  CHECK_NOTHROW(check_described(with_option(file, "form", "rms_norm").description, layout));  // raw: as in Pre-LN
-  CHECK_NOTHROW(check_described({}, layout));
-  streams::Placement wide = layout;
+  CHECK_THROWS_WITH(check_described(mapped.description, plan), Contains("of rms_norm, not of layer_norm"));
+  CHECK_NOTHROW(check_described(with_option(file, "form", "rms_norm").description, plan));  // raw: as in Pre-LN
+  CHECK_NOTHROW(check_described({}, plan));
+  streams::Plan wide = plan;
   wide.width = 10;
   CHECK_THROWS_WITH(check_described(file.description, wide), Contains("width 9, not 10"));
 }
@@ -135,30 +135,30 @@ TEST_CASE("verify by description: what the files say of themselves counts") {
 TEST_CASE("verify by description: a layer scale belongs to a writer, and its pattern meets one") {
   manual_seed(15);
   ModelFile file = file_of(small_vit());
-  const auto layout = [&](const std::string& more, const TensorMap& state, bool converted = false) {
-    return streams::placement_in(streams::Layout::from_json(vit_spec(more)), state, Form::layer_norm, converted);
+  const auto plan = [&](const std::string& more, const TensorMap& state, bool converted = false) {
+    return streams::plan_in(streams::Layout::from_json(vit_spec(more)), state, Form::layer_norm, converted);
   };
   file.state.add("ls", randn({9}, {DType::f64}) + 2.0);
   const std::string ok = R"(, "scales": {"blocks.*.mlp.fc2.*": "ls"})";
   for (const char* no : {"blocks.*.mlp.fc1.weight", "blocks.*.mlp.fc1.bias", "head.weight"})
-    CHECK_THROWS_WITH(layout(text(", \"scales\": {\"", no, "\": \"ls\"}"), file.state),
+    CHECK_THROWS_WITH(plan(text(", \"scales\": {\"", no, "\": \"ls\"}"), file.state),
                       Contains("'ls'") && Contains("is no writer") && Contains(no));
-  CHECK_THROWS_WITH(layout(R"(, "scales": {"blocks.*.mlp.fc9.*": "ls"}, "not_on_stream": ["ls"])", file.state),
+  CHECK_THROWS_WITH(plan(R"(, "scales": {"blocks.*.mlp.fc9.*": "ls"}, "not_on_stream": ["ls"])", file.state),
                     Contains("no tensor is called \"blocks.*.mlp.fc9.*\""));
-  CHECK_THROWS_WITH(layout(R"(, "scales": {"blocks.*.mlp.fc2.*": "ls", "blocks.0.mlp.fc2.bias": "ls"})", file.state),
+  CHECK_THROWS_WITH(plan(R"(, "scales": {"blocks.*.mlp.fc2.*": "ls", "blocks.0.mlp.fc2.bias": "ls"})", file.state),
                     Contains("two layer scales"));
-  CHECK_THROWS_WITH(layout(R"(, "scales": {"blocks.*.mlp.fc2.*": ""})", file.state), Contains("empty name"));
-  streams::Placement reader = layout(ok, file.state);
+  CHECK_THROWS_WITH(plan(R"(, "scales": {"blocks.*.mlp.fc2.*": ""})", file.state), Contains("empty name"));
+  streams::Plan reader = plan(ok, file.state);
   for (streams::Place& p : reader.places)
     if (p.name == "head.weight") p.scale = "ls";
   CHECK_THROWS_WITH(convert(file.state, reader, Form::rms_norm), Contains("'head.weight' has the layer scale 'ls'"));
   // After folding into its writer the scale is gone, and the same description reads the result.
   const ModelFile plain{file.state, {}};
-  const Conversion c = convert(plain.state, layout(ok, plain.state), Form::rms_norm);
-  streams::Placement result = layout(ok, c.state, true);
+  const Conversion c = convert(plain.state, plan(ok, plain.state), Form::rms_norm);
+  streams::Plan result = plan(ok, c.state, true);
   result.form = Form::rms_norm;
-  CHECK(verify_streams(plain, layout(ok, plain.state), ModelFile{c.state, {}}, result).equivalent());
-  CHECK_THROWS_WITH(check_convertible(c.state, layout(ok, c.state)), Contains("'ls' is missing"));
+  CHECK(verify_streams(plain, plan(ok, plain.state), ModelFile{c.state, {}}, result).equivalent());
+  CHECK_THROWS_WITH(check_convertible(c.state, plan(ok, c.state)), Contains("'ls' is missing"));
 }
 
 TEST_CASE("verify by description: which norm a pattern means") {
@@ -167,7 +167,7 @@ TEST_CASE("verify by description: which norm a pattern means") {
   const auto parse = [&](const std::string& from, const std::string& to) {
     std::string json = vit_spec();
     json.replace(json.find(from), from.size(), to);
-    return streams::placement_in(streams::Layout::from_json(json), state, Form::layer_norm);
+    return streams::plan_in(streams::Layout::from_json(json), state, Form::layer_norm);
   };
   const std::string norm = R"("norm": "1e-5")";
   CHECK(parse(norm, norm + R"(, "blocks.0.norm1": "1e-6")").find_norm("blocks.0.norm1")->eps == 1e-6);
@@ -186,19 +186,19 @@ TEST_CASE("convert by description: a bias without a gain, an empty tensor, a tab
       state.add("norm.bias", randn({6}, f64));
   state.add("none", zeros({0}, f64));
   const std::string head = R"({"width": 6, "norms": {"norm": "1e-5"}, "writers": {"table": 1}, )";
-  const streams::Placement layout =
-      streams::placement_in(streams::Layout::from_json(
-                                head + R"("readers": {"out.weight": {"dim": 1, "norm": "norm"}}, "others": ["none"]})"),
-                            state, Form::layer_norm);
-  const Conversion c = convert(state, layout, Form::crms_norm);
-  CHECK(compare_streams(state, layout, c.exact, c.layout).equivalent());
+  const streams::Plan plan =
+      streams::plan_in(streams::Layout::from_json(
+                           head + R"("readers": {"out.weight": {"dim": 1, "norm": "norm"}}, "others": ["none"]})"),
+                       state, Form::layer_norm);
+  const Conversion c = convert(state, plan, Form::crms_norm);
+  CHECK(compare_streams(state, plan, c.exact, c.plan).equivalent());
   CHECK(c.state.at("none").shape() == Dims{0});
   const std::string tied = R"("table": {"head": "out.weight", "norm": "norm"})";
-  CHECK_THROWS_WITH(streams::placement_in(streams::Layout::from_json(head + "\"tied\": {" + tied + ", " + tied + "}}"),
-                                          state, Form::layer_norm),
+  CHECK_THROWS_WITH(streams::plan_in(streams::Layout::from_json(head + "\"tied\": {" + tied + ", " + tied + "}}"),
+                                     state, Form::layer_norm),
                     Contains("tied \"table\" is there twice"));
-  streams::Placement bare = layout;
+  streams::Plan bare = plan;
   bare.norms[0].normalizes = false;
-  const std::string reason = compare_entries(state, bare, state, layout).reason;
+  const std::string reason = compare_entries(state, bare, state, plan).reason;
   CHECK_THAT(reason, Contains("normalizes in the second alone") || Contains("does not normalize"));
 }

@@ -18,18 +18,18 @@ TEST_CASE("the stream check agrees with a conversion, and names the one tensor t
   manual_seed(1);
   nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.affine = true}, true));
   const ModelFile file = filled_file(gpt);
-  const streams::Placement layout = streams::placement_of(gpt);
+  const streams::Plan plan = streams::plan_of(gpt);
   for (Form to : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     const ModelConversion c = convert_model(file, to);
-    const Agreement right = compare_streams(file.state, layout, c.conversion.exact, c.conversion.layout);
+    const Agreement right = compare_streams(file.state, plan, c.conversion.exact, c.conversion.plan);
     CHECK(right.equivalent());
     CHECK(right.control > 0);
-    for (const streams::Place& p : c.conversion.layout.places) {
+    for (const streams::Place& p : c.conversion.plan.places) {
       if (p.role == streams::Role::neutral) continue;
       INFO(name_of(to) << " " << p.name);
       std::map<std::string, double> of;
       const Agreement wrong =
-          compare_streams(file.state, layout, with_fault(c.conversion.exact, p.name, 1e-9), c.conversion.layout, &of);
+          compare_streams(file.state, plan, with_fault(c.conversion.exact, p.name, 1e-9), c.conversion.plan, &of);
       CHECK_FALSE(wrong.equivalent());
       CHECK(of.at(p.name) == wrong.deviation);  // no other tensor deviates more than the faulty one
     }
@@ -42,7 +42,7 @@ TEST_CASE("the stream check reads a tied table in compressed storage as the mode
       streams::make<nn::Gpt>(small_gpt({}, true), {.form = Form::crms_norm, .storage = streams::Stored::mapped});
   const ModelFile file = filled_file(gpt);
   const ModelConversion c = convert_model(file, Form::layer_norm);
-  CHECK(compare_streams(file.state, streams::placement_of(gpt), c.conversion.exact, c.conversion.layout).equivalent());
+  CHECK(compare_streams(file.state, streams::plan_of(gpt), c.conversion.exact, c.conversion.plan).equivalent());
 }
 
 TEST_CASE("two agree within 4 times what rounding does, and 64 eps") {

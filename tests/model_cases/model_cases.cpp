@@ -119,7 +119,7 @@ std::vector<ModelCase> all_cases() {
 
   add("more patches", vit({}, {{"image", 14}}));
   add("the class token has a position", vit({}, {{"cls_position", true}}));
-  add("causal, rotary", vit({.positions = Positions::rotary, .causal = true}));
+  add("causal, rotary", vit({.positions = Positions::rotary, .causal = true}, {{"mean_pool", true}}));
   add("SwiGLU, layer scale", vit({.activation = Activation::swiglu, .branch = {.layer_scale = 0.5}}), by_scale);
   add("dropout, stochastic depth", vit({.branch = {.dropout = 0.2, .stochastic_depth = 0.3}}), by_dropout);
 

@@ -56,11 +56,11 @@ class Naive {
                   channels = m_.number("channels");
     const Tensor cut = permute(reshape(images, {n, side, patch, side, patch, channels}), {0, 1, 3, 2, 4, 5});
     Tensor x = linear(reshape(cut, {n, side * side, patch * patch * channels}), "patch");
-    const Tensor* position = w_.find("position");
-    const bool whole = position && position->size(0) == side * side + 1;  // the class token has a position, too
-    if (position && !whole) x = x + *position;
-    if (const Tensor* cls = w_.find("cls")) x = cat({expand(*cls, {n, 1, t_.width}), x}, 1);
-    if (whole) x = x + *position;
+    const bool learned = t_.positions == Positions::learned, cls = !m_.flag("mean_pool"),
+               whole = cls && m_.flag("cls_position");
+    if (learned && !whole) x = x + w_.at("position");
+    if (cls) x = cat({expand(w_.at("cls"), {n, 1, t_.width}), x}, 1);
+    if (learned && whole) x = x + w_.at("position");
     Rows r{x, x};
     run(r, {"blocks", t_.depth, 0, nn::Stack::alone, t_.causal});
     const auto pooled = [&](const Tensor& y) { return m_.flag("mean_pool") ? mean(y, {1}) : select(y, 1, 0); };
@@ -83,26 +83,28 @@ class Naive {
 
   Rows entered(const std::string& table, const std::string& positions, int64_t offset, const Tensor& ids) const {
     Tensor x = embedding(w_.at(table), ids);
-    if (const Tensor* p = w_.find(positions)) x = x + narrow(*p, 0, offset, ids.size(1));
+    if (t_.positions == Positions::learned) x = x + narrow(w_.at(positions), 0, offset, ids.size(1));
     return {x, x};
   }
 
   Tensor head(const Tensor& x, const std::string& table) const {
-    return m_.flag("tied") ? matmul(x, transpose(w_.at(table), 0, 1)) : linear(x, "head");
+    if (m_.flag("tied")) return matmul(x, transpose(w_.at(table), 0, 1));
+    return linear(x, "head", t_.bias && (!m_.has("head_bias") || m_.flag("head_bias")));
   }
 
-  Tensor linear(const Tensor& x, const std::string& name) const {
+  Tensor linear(const Tensor& x, const std::string& name) const { return linear(x, name, t_.bias); }
+  Tensor linear(const Tensor& x, const std::string& name, bool bias) const {
     const Tensor y = matmul(x, transpose(w_.at(name + ".weight"), 0, 1));
-    const Tensor* bias = w_.find(name + ".bias");
-    return bias ? y + *bias : y;
+    return bias ? y + w_.at(name + ".bias") : y;
   }
 
   Tensor norm(const Tensor& x, const std::string& name, NormKind kind, double eps) const {
     if (kind == NormKind::none) return x;
     const Tensor centred = kind == NormKind::layer ? x - mean(x, {-1}, true) : x;
     Tensor y = centred / sqrt(mean(square(centred), {-1}, true) + eps);
-    if (const Tensor* gain = w_.find(name + ".weight")) y = y * *gain;
-    if (const Tensor* bias = w_.find(name + ".bias")) y = y + *bias;
+    const bool of_heads = name.ends_with("q_norm") || name.ends_with("k_norm");
+    if (t_.affine) y = y * w_.at(name + ".weight");
+    if (t_.affine && t_.norm_bias && !(of_heads && kind == NormKind::rms)) y = y + w_.at(name + ".bias");
     return y;
   }
   Tensor norm(const Tensor& x, const std::string& name) const { return norm(x, name, kind_, t_.eps); }
@@ -173,15 +175,14 @@ class Naive {
 
   Tensor ended(const Tensor& x, const std::string& name) const {  // a branch's last map, and its layer scale
     const Tensor y = linear(x, name);
-    const Tensor* scale = w_.find(name + ".scale");
-    return scale ? y * *scale : y;
+    return t_.branch.layer_scale != 0 ? y * w_.at(name + ".scale") : y;
   }
   Tensor inner(const Tensor& x, const std::string& name) const {
     return t_.connection.inner_norms ? norm(x, name, NormKind::layer, t_.eps) : x;
   }
 
   Tensor attention(const Tensor& x, const std::string& name, bool causal, const Tensor& mask) const {
-    const Tensor qkv = linear(x, name + "qkv");
+    const Tensor qkv = linear(x, name + "qkv", t_.bias || t_.qkv_bias);
     const int64_t q = t_.heads * t_.head_width, kv = t_.kv_heads * t_.head_width;
     const Tensor y =
         attend(narrow(qkv, 2, 0, q), narrow(qkv, 2, q, kv), narrow(qkv, 2, q + kv, kv), name, true, causal, mask);
@@ -189,10 +190,10 @@ class Naive {
   }
 
   Tensor cross(const Tensor& x, const Tensor& encoded, const std::string& name, const Tensor& mask) const {
-    const Tensor kv = linear(encoded, name + "kv");
+    const Tensor kv = linear(encoded, name + "kv", t_.bias || t_.qkv_bias);
     const int64_t half = kv.size(2) / 2;
-    const Tensor y =
-        attend(linear(x, name + "q"), narrow(kv, 2, 0, half), narrow(kv, 2, half, half), name, false, false, mask);
+    const Tensor y = attend(linear(x, name + "q", t_.bias || t_.qkv_bias), narrow(kv, 2, 0, half),
+                            narrow(kv, 2, half, half), name, false, false, mask);
     return ended(y, name + "proj");
   }
 

@@ -38,12 +38,12 @@ TEST_CASE("models: all forms train as one, and negative controls do not") {
     if (!promised) return;
     CHECK(r.runs.size() > r.options.forms.size());  // negative controls, too
     const auto centred = [](const equivalence::RunResult& run) {
-      return run.fault == std::string("embeddings centred");
+      return run.negative_control == std::string("embeddings centred");
     };
     if (!c.model.flag("tied"))
       CHECK(std::ranges::count_if(r.runs, centred) == c.model.transformer().connection.bare_entry);
     for (const equivalence::RunResult& run : r.runs) {
-      INFO(run.form << ' ' << run.fault << ": " << run.reason);
+      INFO(run.form << ' ' << run.negative_control << ": " << run.reason);
       CHECK(run.as_expected);
     }
   });
@@ -100,4 +100,29 @@ TEST_CASE("models: ranks that share heads and hidden units have the logits and g
       check_gradients(split.whole(gradients_of(*part)), expected);
     });
   });
+}
+
+TEST_CASE("models: the loss at step 1 is about ln(classes), whatever the initialisation") {
+  const NoGrad no_grad;
+  constexpr int64_t kOutputs = 1000;
+  for (const ModelCase& c : model_cases())
+    for (const char* initialisation : nn::kInitialisationNames) {
+      training::ModelOptions m = c.model;
+      if (!m.transformer().final_norm || m.stream().form == Form::none) continue;  // nothing limits the logits
+      INFO(c.name << ", " << initialisation);
+      m.transformer().width = 64, m.transformer().head_width = 16, m.transformer().mlp_width = 256;
+      m.fit({{"image", 14}, {"classes", kOutputs}, {"vocab", kOutputs}, {"context", 8}});
+      m.set({"initialisation", std::string(initialisation)});
+      manual_seed(1);
+      const std::unique_ptr<nn::Module> model = m.make();
+      const Tensor inputs = m.inputs(m.row().input == training::Input::images ? 64 : 16, 5);
+      const Tensor logits = (*model)(is_floating(inputs.dtype()) ? inputs.to(DType::f32) : inputs);
+      Generator g{2, 0};
+      const Tensor targets = randint(0, kOutputs, {logits.numel() / kOutputs}, kCpu, g);
+      // ResiDual's head reads the sum of two normalised rows, so its logits have twice the variance.
+      const double allowed = m.transformer().connection == nn::kResiDual ? 1 : 0.35;
+      const double loss = cross_entropy(reshape(logits, {-1, kOutputs}), targets).item();
+      CHECK(loss < std::log(kOutputs) + allowed);
+      CHECK(loss > std::log(kOutputs) - 0.1);
+    }
 }

@@ -85,7 +85,7 @@ TEST_CASE("translate: constants of stacks that know each other") {
   }
   CHECK(deep_norm_alpha(alone) == 2);
   CHECK_THROWS_WITH(deep_norm_block(4, {}, {.stack = Stack::encoder}),
-                    "deepnorm: one of two stacks, of which the other has 0 blocks, expected at least 1");
+                    "deepnorm: the other of the two stacks has 0 blocks, expected at least 1");
   // In cross-attention, initial weights in Sub-LN are Xavier's; in DeepNorm, values and output are scaled by beta.
   int looked_at = 0;
   for (const Arrangement& a : {kSubLn, kDeepNorm}) {
@@ -119,7 +119,7 @@ TEST_CASE("translate: padding is not seen, later targets neither") {
   check_close(model.decode(model.encode(narrow(source, 1, 0, 2)), narrow(target, 1, 0, 3)), narrow(logits, 1, 0, 3),
               kRounding);
   CHECK_THROWS_WITH(model.encode(from_vector(std::vector<int64_t>{3, 4, 0, 0}, {2, 2})),
-                    "encoder-decoder: source 1 is nothing but padding");
+                    "encoder-decoder: source 1 has only padding");
   CHECK_THROWS_WITH(model.encode(empty({2, 0}, {DType::i64})),
                     Contains("ids have shape [2, 0], expected [batch, 1 to 5]"));
   check_close(model(cat({narrow(source, 1, 0, 3), narrow(target, 1, 0, 3)}, 1)), narrow(logits, 1, 0, 3), kRounding);
@@ -133,10 +133,10 @@ TEST_CASE("translate: padding is not seen, later targets neither") {
     return block_of<PreNorm>(width, n, {});
   };
   CHECK_THROWS_WITH(TransformerBlock(two, {.stack = Stack::decoder, .other_depth = 1}),
-                    "block: connections pre_ln made none for a decoder's third sub-layer");
+                    "block: connections pre_ln have no cross-attention for a decoder");
   model.train();
   CHECK_THROWS_WITH(translate(model, from_vector(std::vector<int64_t>{0, 0}, {1, 2}), {.length = 2}),
-                    Contains("nothing but padding"));
+                    Contains("has only padding"));
   CHECK(model.training());
   CHECK_THROWS_WITH(translate(model, from_vector(std::vector<int64_t>{1}, {1}), {.length = 2}),
                     Contains("sources have shape [1]"));

@@ -38,34 +38,6 @@ TEST_CASE("models have PyTorch's logits and gradients: rotary positions and SwiG
   }
 }
 
-TEST_CASE("the bias of keys is blind, of shared ones too, unless rotary positions turn it") {
-  for (const int64_t shared : {0, 2})
-    for (const Positions positions : {Positions::learned, Positions::rotary}) {
-      manual_seed(6);
-      Gpt model({.vocab = 9,
-                 .context = 5,
-                 .transformer = {.width = 8, .depth = 1, .heads = 4, .kv_heads = shared, .positions = positions}});
-      model.to(DType::f64);
-      backward(cross_entropy(model(randint(0, 9, {3, 5})), randint(0, 9, {3, 5})));
-      const NamedParameter bias = parameter(model, "blocks.0.attn.qkv.bias");
-      const int64_t keys = shared ? 4 : 8;
-      REQUIRE(bias.tensor.shape() == Dims{8 + 2 * keys});
-      const auto most = [&](int64_t begin, int64_t n) { return largest(narrow(bias.tensor.grad(), 0, begin, n)); };
-      const double all = most(0, 8 + 2 * keys);
-      CHECK(most(8 + keys, keys) > 1e-4 * all);
-      if (positions == Positions::learned) {
-        CHECK((bias.blind_begin == 8 && bias.blind_end == 8 + keys));
-        CHECK(most(8, keys) < 1e-14 * all);
-      } else {
-        CHECK(bias.blind_begin == bias.blind_end);
-        CHECK(most(8, keys) > 1e-4 * all);
-      }
-    }
-  CHECK_THROWS_WITH(Gpt({.transformer = {.width = 8, .heads = 4, .kv_heads = 3}}),
-                    Contains("4 heads cannot share 3 of keys and values"));
-  CHECK_THROWS_WITH(Gpt({.transformer = {.width = 8, .heads = 4, .kv_heads = -1}}), Contains("share -1"));
-}
-
 TEST_CASE("LLaMA presets have the published numbers of parameters") {
   // Vocabulary, four square matrices, three MLP matrices and two gains per block, and the last gain.
   const auto count = [](const GptOptions& o) {
@@ -126,4 +98,15 @@ TEST_CASE("initial weights are drawn from the named distributions") {
              .patch = 4,
              .transformer = {.width = 64, .depth = 1, .heads = 2, .initialisation = Initialisation::normal}}),
         [](const std::string& name) { return name == "position" ? std::sqrt(0.4) : 0.02; });
+}
+
+TEST_CASE("the tables of a model with a tied head have standard deviation 0.02") {
+  for (const Initialisation i : {Initialisation::by_layer, Initialisation::normal, Initialisation::scaled})
+    for (const bool tied : {false, true}) {
+      INFO(name_of(i) << (tied ? ", tied" : ""));
+      const TransformerOptions t{.width = 64, .depth = 1, .initialisation = i};
+      const Gpt model({.vocab = 1000, .context = 100, .tied = tied, .transformer = t});
+      for (const char* table : {"token.weight", "position.weight"})
+        check_deviation(model.state_dict().at(table), tied ? 0.02 : i == Initialisation::by_layer ? 1 : std::sqrt(0.4));
+    }
 }

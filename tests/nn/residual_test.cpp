@@ -78,8 +78,7 @@ TEST_CASE("gains begin at 1/sqrt(l) in block l, that of the head at 1") {
   CHECK(state.at("decoder.2.cross_norm.weight").to_vector<float>()[0] == static_cast<float>(1 / std::sqrt(3.0)));
   CHECK(state.at("decoder.2.norm1.bias").to_vector<float>() == std::vector<float>(8, 0));
   CHECK(state.at("encoder_norm.weight").to_vector<float>() == std::vector<float>(8, 1));
-  CHECK_THROWS_WITH(Gpt({.transformer = {.scaled_gains = true}}),
-                    "transformer: gains are to begin at 1/sqrt(l), and the norms have none");
+  CHECK_THROWS_WITH(Gpt({.transformer = {.scaled_gains = true}}), "transformer: scaled gains need affine norms");
 }
 
 TEST_CASE("two branches that join one after the other are both added, whatever was read") {
@@ -146,22 +145,22 @@ TEST_CASE("what an arrangement cannot be is refused in a line") {
     return Gpt({.vocab = 5, .context = 4, .transformer = t});
   };
   for (const Arrangement& a : {kMixLn, kPostPreGpas})
-    CHECK_THROWS_WITH(build(a, {.depth = 3}), text(a.name, ": of 3 blocks a quarter is none, expected at least 4"));
+    CHECK_THROWS_WITH(build(a, {.depth = 3}), text(a.name, ": a quarter of 3 blocks is none, expected at least 4"));
   CHECK_THROWS_WITH(deep_norm_block(4, {}, {.index = 0, .depth = 0}),
                     "deepnorm: block 0 of 0, expected one of 0 to depth - 1");
   for (const Arrangement& a : {kPostLn, kDeepNorm, kResiDual, kMixLn, kDeepPostGpas, kPostPreGpas}) {
     CHECK_THROWS_WITH(build(a, {.depth = 4, .norm = NormKind::none}),
-                      "connections with a norm behind the sum: the norm is none");
+                      "post-normalised connections need a norm, the norm is none");
     CHECK_THROWS_WITH(streams::make<Gpt>({.transformer = transformer(a)}, {.centre_readers = true}),
                       Contains("readers are to be centred"));
-    CHECK_THROWS_WITH(build(a, {.depth = 0}),
-                      text("transformer: depth 0 with connections ", a.name, ", whose blocks alone have the norms"));
+    CHECK_THROWS_WITH(build(a, {.depth = 0}), text("transformer: depth 0 with connections ", a.name,
+                                                   ", which have norms only in their blocks"));
   }
   CHECK_THROWS_WITH(streams::make<Gpt>({.tied = true, .transformer = {.depth = 1, .connection = kPostLn}},
                                        {.form = Form::rms_norm, .storage = Stored::mapped}),
                     Contains("needs raw storage"));
   CHECK_THROWS_WITH(build(kResiDual, {.depth = 1, .affine = true, .final_norm = false}),
-                    "residual: without its last norm the head has no sum to read beside rows with a gain");
+                    "residual: with affine norms the last norm cannot be left out");
   for (const Arrangement& a : kArrangements)
     if (!a.bare_entry) CHECK_NOTHROW(build(a, {.depth = 0})(zeros({1, 2}, {.dtype = DType::i64})));
 }

@@ -153,7 +153,7 @@ TEST_CASE("state: what references could not follow is not replaced") {
                     "replace: 'head' is part of a model that was parametrized as a whole; replace it before that");
   Gpt tied({.vocab = 6, .context = 4, .tied = true, .transformer = {.width = 8, .depth = 1, .heads = 2}});
   CHECK_THROWS_WITH(tied.replace("token", Embedding(7, 8)),
-                    "replace: 'head' computes with 'token', which it borrowed; build the model anew");
+                    "replace: 'head' computes with 'token', which it borrowed; build a new model");
 }
 
 TEST_CASE("state: errors name a module's path once, with the list that it is in") {

@@ -128,8 +128,8 @@ TEST_CASE("parts: steps that would sum gradients twice, or over ranks that have 
     trained(model, {.group = group, .parts = given ? &shards : nullptr});
   };
   CHECK_THAT(refusal([&](Group& g) { sharded(nullptr, g, true); }), Contains("`group` is not theirs"));
-  CHECK_THAT(refusal([&](Group& g) { sharded(nullptr, g, false); }), Contains("this rank has a part"));
-  CHECK_THAT(refusal([&](Group& g) { sharded(&g, g, false); }), Contains("this rank has a part"));
+  CHECK_THAT(refusal([&](Group& g) { sharded(nullptr, g, false); }), Contains("this rank has only a part"));
+  CHECK_THAT(refusal([&](Group& g) { sharded(&g, g, false); }), Contains("this rank has only a part"));
   CHECK_THAT(refusal(
                  [&](Group& g) {
                    Group half = g.split(g.rank() / 2);
@@ -142,7 +142,7 @@ TEST_CASE("parts: steps that would sum gradients twice, or over ranks that have 
                ShardedParameters shards(model, g);
                training::differentiate(model, cross_entropy_of, batch_of(0), 1, &g);
              }),
-             Contains("this rank has a part"));
+             Contains("this rank has only a part"));
   CHECK_THAT(refusal([](Group& g) {
                nn::Gpt part = model_of(part_of(options(), g));
                TensorParallel split(part, options().transformer, g);
@@ -156,7 +156,7 @@ TEST_CASE("parts: steps that would sum gradients twice, or over ranks that have 
                split.load(model_of().state_dict());
                trained(part, {});
              }),
-             Contains("this rank has a part"));
+             Contains("this rank has only a part"));
   CHECK_THAT(refusal([](Group& g) {
                nn::Gpt model = model_of();
                ShardedParameters shards(model, g), again(model, g);
@@ -167,7 +167,7 @@ TEST_CASE("parts: steps that would sum gradients twice, or over ranks that have 
                ShardedParameters shards(model, g);
                training::save_model("part.safetensors", model);
              }),
-             Contains("this rank has a part"));
+             Contains("this rank has only a part"));
   CHECK_THAT(refusal([](Group& g) {
                nn::Gpt model = model_of();
                optim::AdamW adamw(model.parameters(), {.lr = 1e-2});

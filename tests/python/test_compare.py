@@ -19,8 +19,8 @@ class Same(unittest.TestCase):
         self.assertTrue(r)
         self.assertEqual((r.dtype, r.points), ("f64", 5))
         self.assertLess(r.deviation, 1e-13)
-        self.assertLess(r.power.factor, 1e-10)
-        self.assertEqual([p.parameter for p in r.power.probes if not p.seen], [])
+        self.assertLess(r.detectable.factor, 1e-10)
+        self.assertEqual([p.parameter for p in r.detectable.probes if not p.detected], [])
         self.assertIn("equivalent", str(r))
 
     def test_training(self):
@@ -36,7 +36,7 @@ class Same(unittest.TestCase):
         isonorm.compare(net(), net(), optimizer=sgd, progress=said.append, **how)
         self.assertEqual([s["step"] for s in said if s["phase"] == "points"], [1, 2])
         self.assertEqual([s["step"] for s in said if s["phase"] == "training"], list(range(1, 21)))
-        wrong = [s for s in said if s["phase"] == "wrong trainings"]
+        wrong = [s for s in said if s["phase"] == "negative controls"]
         self.assertEqual([s["step"] for s in wrong], list(range(1, wrong[0]["steps"] + 1)))
 
         def stop(step):
@@ -164,7 +164,7 @@ class Otherwise(unittest.TestCase):
         r = isonorm.compare(Nothing(8, 5), Nothing(8, 5), batches=[x for x, _ in images()], carry=True)
         self.assertEqual((r.verdict, bool(r)), ("undecided", False), r)
 
-    def test_power_where_no_factor_shows(self):
+    def test_detects_parameters_of_which_no_factor_shows(self):
         class Direction(nn.Module):
             def __init__(self):
                 super().__init__()
@@ -175,9 +175,9 @@ class Otherwise(unittest.TestCase):
 
         a = Direction()
         r = isonorm.compare(a, copy.deepcopy(a), batches=[x for x, _ in images()], map=None)
-        self.assertTrue(r.power.probes[0].seen, r)
+        self.assertTrue(r.detectable.probes[0].detected, r)
 
-    def test_power_names_what_was_not_seen(self):
+    def test_names_what_was_not_detected(self):
         class Idle(nn.Linear):
             def __init__(self):
                 super().__init__(8, 5)
@@ -187,7 +187,7 @@ class Otherwise(unittest.TestCase):
         a = Idle()
         r = isonorm.compare(a, copy.deepcopy(a), batches=[x for x, _ in images()])
         self.assertTrue(r, r)
-        self.assertEqual([p.parameter for p in r.power.probes if not p.seen], ["idle"])
+        self.assertEqual([p.parameter for p in r.detectable.probes if not p.detected], ["idle"])
 
     def test_undecided_where_no_probe_is_seen(self):
         class Idle(nn.Module):

@@ -40,7 +40,7 @@ class Named:
 
 
 class One(unittest.TestCase):
-    """Training on one batch again and again, even of one row, has a wrong training to be held against."""
+    """Training on one batch again and again, even of one row, has a negative control to be held against."""
 
     def test_one_batch(self):
         for count in 1, 6:
@@ -106,7 +106,7 @@ class Endless(unittest.TestCase):
 
     def test_control_c(self):
         """KeyboardInterrupt comes before the next point or step."""
-        for phase in "points", "wrong trainings", "training":
+        for phase in "points", "negative controls", "training":
             seen = []
 
             def press(step):

@@ -115,7 +115,7 @@ class LeftOut(unittest.TestCase):
     def test_complex_parameters(self):
         for dtype in None, "f32":
             r = self.verdict("equivalent", Complex(), Complex(), optimizer=sgd, dtype=dtype)
-            self.assertEqual([p.parameter for p in r.power.seen], ["weight"])
+            self.assertEqual([p.parameter for p in r.detectable.detected], ["weight"])
             self.verdict("equivalent", Complex(), Complex(), optimizer=lambda p: torch.optim.Adam(p, lr=1e-3), dtype=dtype)
             self.verdict("different", Complex(), Complex(lambda w: w.real), dtype=dtype)
             self.verdict("different", Complex(), Complex(torch.conj), dtype=dtype)

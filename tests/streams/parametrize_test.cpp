@@ -2,7 +2,7 @@
 #include "streams/parametrize.h"
 
 #include "nn/linear.h"
-#include "streams/placement.h"
+#include "streams/plan.h"
 #include "tests/equivalence/room.h"
 
 using namespace isonorm::nn;
@@ -207,7 +207,7 @@ TEST_CASE("layout: a parametrisation of a program's own acts before the stream's
     parametrize(net, layout(), on(form));  // the stream's are replaced
     CHECK(net.down.weight.parametrisations().size() == 2);
     check_close(net.down.weight(), before, 0);
-    CHECK_THROWS_WITH(streams::placement_of(net), Contains("'entry.bias' has a parametrisation of its own"));
+    CHECK_THROWS_WITH(streams::plan_of(net), Contains("'entry.bias' has a parametrisation of its own"));
     CHECK_THROWS_WITH(parametrize(net, layout(), Stream(form, kWidth, Stored::mapped)), Contains("of its own"));
     parametrize(net, Layout(), on(Form::layer_norm));
     check_close(net(x), plain, 0);

@@ -47,7 +47,7 @@ Options options(const Switch& s, Form form) {
   return o;
 }
 
-// A training with the targets of one batch in reverse order: how far a wrong training deviates.
+// A training with the targets of one batch in reverse order: how far a negative control deviates.
 struct Misled : OwnTraining {
   using OwnTraining::OwnTraining;
   void differentiate(const Examples& batch) override {

@@ -61,7 +61,7 @@ Tokenizer with(const std::string& place, const std::string& other, const std::st
 
 }  // namespace
 
-TEST_CASE("tokenizer: the ids of 10,000 lines are those of the package tokenizers, and their bytes are the line") {
+TEST_CASE("tokenizer: the ids of 10,000 lines equal the package tokenizers', and their bytes are the line") {
   const TensorMap fixture = load_safetensors(kFolder + "lines.safetensors");
   for (const std::string kind : {"gpt2", "gpt2_pair", "gpt_neox", "starcoder", "llama3"}) {
     INFO(kind);

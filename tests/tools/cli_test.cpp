@@ -22,7 +22,7 @@ TEST_CASE("cli: help and version are no errors") {
     CHECK(contains(prove, option));
 }
 
-TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
+TEST_CASE("cli: usage errors exit with 2 and name the fault") {
   const Folder f;
   f.refuses("", 2, "isonorm: a verb");
   f.refuses("walk", 2, "isonorm: there is no verb \"walk\"");
@@ -60,7 +60,7 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
       {"prove --positions alibi", "--positions alibi: a "},
       {"train --model gpt --data README.md --positions alibi --precision bf16",
        "ALiBi's scores are too coarse in bf16"},
-      {"prove --positions rotary --heads 3 --head-width 5", "width 5 has 5 to turn"},
+      {"prove --positions rotary --heads 3 --head-width 5", "width 5 gives 5 entries to rotate"},
       {"prove --tied", "--tied belongs to --model gpt"},
       {"prove --qk-norm crms_norm", "none|layer_norm|rms_norm"},
       {"prove --shared-norm", "--shared-norm belongs to --parallel"},
@@ -120,7 +120,7 @@ TEST_CASE("cli: explain prints a norm with its numbers") {
   f.refuses("explain rms_norm", 2, "ROW");
 }
 
-TEST_CASE("cli: a full disk behind standard output is an error") {
+TEST_CASE("cli: standard output on a full disk is an error") {
   const Folder f;
   for (const char* line : {"explain rms_norm 1,2", "--help", "--version", "prove --help"})
     CHECK(contains(f.gives(4, line, {.close_stdout = true}).err, "standard output"));

@@ -69,7 +69,7 @@ TEST_CASE("a reader that closes the pipe ends every verb with 130 and without a 
   CHECK(code_of(f, "sample @model abc --length 3 -q", 1000) == 0);
 }
 
-TEST_CASE("a pipe that is a file of the command line, and whose reader has gone, is an error of that file") {
+TEST_CASE("a pipe named on the command line whose reader has gone is an error of that file") {
   const Folder f;
   std::string words;
   for (int i = 0; i < 100'000; ++i) words += "word ";

@@ -171,7 +171,7 @@ TEST_CASE("compare: 5 where a small gradient differs, 0 where --noise names it")
   CHECK_THAT(f.succeeds("compare --help", {.environment = {"COLUMNS=300"}}).out, Contains("5 undecided"));
 }
 
-TEST_CASE("perturb and compare: a file beside controls") {
+TEST_CASE("perturb and compare: a file with controls") {
   const Folder f;
   Generator g{2, 0};
   const Tensor w = randn({6, 5}, {DType::f32}, g), ids = from_vector<int64_t>({1, 2}, {2});

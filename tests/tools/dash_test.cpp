@@ -94,7 +94,7 @@ TEST_CASE("a dash instead of an input file: a pipe is as good as the file") {
   CHECK_FALSE(fs::exists("-"));
 }
 
-TEST_CASE("a dash where a file is written: standard output gets the bytes of the file, and alone") {
+TEST_CASE("a dash as an output file: standard output gets the bytes of the file and nothing else") {
   const Models f;
   const char* lines[] = {"perturb @c OUT",
                          "convert @c OUT --to crms_norm -q",
@@ -140,7 +140,7 @@ TEST_CASE("a dash stands for the open file: earlier and later output stays in it
   CHECK(read(f / "rest") == read(f / "ids"));
 }
 
-TEST_CASE("a dash that cannot be what is asked for is refused in a line") {
+TEST_CASE("a dash that cannot be this kind of file is refused in a line") {
   const Models f;
   f.refuses("train +small --json - --report -", 2, "--report and --json name the same file /dev/stdout");
   f.refuses("train +small --init - --data -", 2, "both name /dev/stdin");

@@ -31,7 +31,7 @@ TEST_CASE("memory: every allocation that fails ends with one line and 70") {
   }
 }
 
-TEST_CASE("threads: where none can be made there is one") {
+TEST_CASE("threads: if none can be made, one thread does the work") {
   const Folder f;
   const ChildOptions none = {.environment = {kPreload, "ISONORM_REFUSE=threads"}};
   const auto loss = [&](const ChildOptions& options) {

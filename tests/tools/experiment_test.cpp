@@ -28,7 +28,7 @@ TEST_CASE("experiment: a confirmed claim is 0, with table, report, JSON and pict
     CHECK(std::filesystem::file_size(f / file) > 1000);
 }
 
-TEST_CASE("experiment: what is wrong is said in one line before the work begins") {
+TEST_CASE("experiment: faults are reported in one line before the work begins") {
   const Folder f;
   const struct {
     const char* words;

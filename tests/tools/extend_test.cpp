@@ -27,7 +27,7 @@ TEST_CASE("train --label-smoothing: another loss") {
     f.refuses(kTrain + "--label-smoothing " + share, 2, "--label-smoothing");
 }
 
-TEST_CASE("train --extend: more steps, at the rates that a training of that length has there") {
+TEST_CASE("train --extend: more steps, at the rates of a training of that length") {
   const Folder f;
   f.succeeds(kTrain64 + "--steps 30 -q --checkpoint @c");
   std::filesystem::copy_file(f / "c", f / "c30");
@@ -65,7 +65,7 @@ TEST_CASE("train --extend: more steps, at the rates that a training of that leng
   CHECK(read(f / "c30") == read(f / "c"));
 }
 
-TEST_CASE("train --extend: once more, and what may not change") {
+TEST_CASE("train --extend: once more, and options that may not change") {
   const Folder f;
   f.succeeds(kTrain + "--steps 3 -q --checkpoint @c");
   f.succeeds(kTrain + "--steps 6 -q --extend --checkpoint @c");
@@ -135,7 +135,7 @@ TEST_CASE("train --init: another model is refused, and named") {
   f.refuses(init, 4, c + ": cannot open: No such file or directory\n");
 }
 
-TEST_CASE("train --evaluate-every: what was measured is a line in the terminal") {
+TEST_CASE("train --evaluate-every: measurements are lines in the terminal") {
   const Folder f;
   const std::string train = kTrain + "--steps 25 --evaluate-every 10 --json @json";
   const std::string said = f.succeeds(train).err;

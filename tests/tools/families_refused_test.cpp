@@ -88,7 +88,7 @@ TEST_CASE("families: a model of GPT-2 is converted by either name of its depth b
             "\"num_hidden_layers\" is '1' and \"n_layer\" is '2', two names of one value");
 }
 
-TEST_CASE("families: what config.json says is refused where there is no exact form or no row, with the reason") {
+TEST_CASE("families: a config.json without an exact form or a row is refused with the reason") {
   const Folder f;
   struct Case {
     const char *family, *key;

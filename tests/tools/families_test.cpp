@@ -62,7 +62,7 @@ TEST_CASE("families: each folder converts, and what its program computed agrees;
   }
 }
 
-TEST_CASE("families: with --fold none the names are those of the source and the head's; verify reads both") {
+TEST_CASE("families: with --fold none the names are the source's and the head's; verify reads both") {
   const Folder f;
   const std::string folder = (kFamilies / "gpt2").string(), weights = "/model.safetensors";
   f.succeeds("convert " + folder + " @out --to rms_norm --fold none -q");
@@ -87,7 +87,7 @@ TEST_CASE("families: with --fold none the names are those of the source and the 
   CHECK_FALSE(fs::exists(f / "crms"));
 }
 
-TEST_CASE("families: verify takes folders as what they say that they are") {
+TEST_CASE("families: verify takes folders by their own description") {
   const Folder f;
   const std::string folder = (kFamilies / "gpt2").string();
   f.succeeds("convert " + folder + " @rms --to rms_norm -q");
@@ -132,7 +132,7 @@ TEST_CASE("families: verify takes folders as what they say that they are") {
   CHECK_THAT(f.gives(1, "verify " + folder + " @rms").out, Contains("different: ") && Contains("lm_head.weight[0, 5]"));
 }
 
-TEST_CASE("families: config.json says what the class lacks, for isonorm_torch.py") {
+TEST_CASE("families: config.json lists the parameters that the class lacks, for isonorm_torch.py") {
   const Folder f;
   struct Case {
     const char *family, *to, *norm;
@@ -160,7 +160,7 @@ TEST_CASE("families: config.json says what the class lacks, for isonorm_torch.py
   }
 }
 
-TEST_CASE("families: unit gains stand where norms had gains and biases") {
+TEST_CASE("families: unit gains replace the norms' gains and biases") {
   const Folder f;
   for (const auto& [family, gain] : {std::pair{"phi", 1.f}, {"nemotron", 0.f}, {"clip_text_model", 1.f}}) {
     INFO(family);

@@ -30,7 +30,7 @@ template <class Change> std::string changed(const Folder& f, const std::string& 
 
 }  // namespace
 
-TEST_CASE("families: what timm's config.json says is refused where the row does not know it") {
+TEST_CASE("families: entries of timm's config.json that the row does not know are refused") {
   const Folder f;
   const auto refused = [&](const std::string& family, const std::string& says, auto change) {
     INFO(family << ' ' << says);
@@ -58,7 +58,7 @@ TEST_CASE("families: what timm's config.json says is refused where the row does 
   refused("timm_vit", "'blocks.*.attn.gate.bias' occurs 1 times", added("blocks.0.attn.gate.bias"));
 }
 
-TEST_CASE("families: a timm model's layer scales that are exchanged are found in what it computed") {
+TEST_CASE("families: exchanged layer scales of a timm model are found in its recorded results") {
   const Folder f;
   const std::string folder = kFamilies + "timm_dinov2";
   nlohmann::json spec = nlohmann::json::parse(f.succeeds("spec " + folder).out);

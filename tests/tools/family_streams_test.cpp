@@ -77,7 +77,7 @@ TEST_CASE("families: how a stream begins is found to be described wrongly") {
   }
 }
 
-TEST_CASE("families: verify holds config.json to what the streams of a folder ask of its program") {
+TEST_CASE("families: verify compares config.json with the needs of a folder's streams") {
   const Folder f;
   const auto says = [&](const char* family, auto&& change) {
     const std::string folder = (kFamilies / family).string(), config = f / family + "/config.json";

@@ -57,7 +57,7 @@ TEST_CASE("foreign names: braces and parts and lengths beyond the limit are refu
   CHECK_THROWS_WITH(writers(repeated("{a,b}", 7)), Contains("stands for more than 64 patterns"));
 }
 
-TEST_CASE("foreign names: a key of a TOML file has at most 64 parts wherever it stands") {
+TEST_CASE("foreign names: a key of a TOML file has at most 64 parts anywhere") {
   const Folder f;
   const std::string deep = repeated("a.", 100'000) + "a", quoted = repeated("\"a.b\" . ", 70) + "a";
   for (const std::string& lines : {deep + " = 1\n", "[" + deep + "]\n", "[[" + deep + "]]\n",

@@ -124,7 +124,7 @@ std::string their_name(std::string name) {
 
 }  // namespace
 
-TEST_CASE("gguf: every tensor under llama.cpp's name, and what the model is in its keys") {
+TEST_CASE("gguf: every tensor under llama.cpp's name, and the model's options in its keys") {
   const Folder f;
   struct Case {
     const char *name, *architecture;
@@ -300,7 +300,7 @@ TEST_CASE("gguf: the tokenizer of a folder, by the names that llama.cpp has for 
   other = source, other["model"]["ignore_merges"] = true;
   write_text(f / "own/tokenizer.json", other.dump());
   f.refuses("export @model @out.gguf --like @own", 3,
-            "(ignore_merges), which llama.cpp does for LLaMA 3's pattern alone");
+            "(ignore_merges), which llama.cpp does only with LLaMA 3's pattern");
   f.succeeds("import " + folder_of("gpt2") + " @small");
   f.refuses("export @small @out.gguf --like " + fixtures + "gpt2", 3, "the model has 20 ids");
 }

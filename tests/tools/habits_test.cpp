@@ -33,7 +33,7 @@ std::map<int, double> tests_of(const Folder& f, const std::string& log) {
 
 }  // namespace
 
-TEST_CASE("train --epochs: a number of passes over the tokens; not beside --steps") {
+TEST_CASE("train --epochs: a number of passes over the tokens; excludes --steps") {
   const Folder f;  // 800 bytes, of which 720 are shown: 22.5 batches of 4 rows of 8
   f.succeeds(kTrain + "--epochs 1.5 -q --checkpoint @c");
   CHECK(load_checkpoint(f / "c").values.at("steps") == "34");
@@ -69,7 +69,7 @@ TEST_CASE("train --best: the checkpoint of the least test loss, wherever the tra
   CHECK(read(f / "part_best") == read(f / "whole_best"));
 }
 
-TEST_CASE("train --patience: ends with 0 after so many test passes without a lesser loss, and says so") {
+TEST_CASE("train --patience: ends with 0 after N test passes without a smaller loss, and reports it") {
   const Folder f;
   const std::string train = kTrain + "--steps 2000 --evaluate-every 5 ";
   const ChildResult r = f.succeeds(train + "--patience 3 -q --log @log --checkpoint @c --json @json");
@@ -113,9 +113,7 @@ TEST_CASE("train --best: what was the best stays so through a part of the traini
   CHECK(load_checkpoint(f / "c").values.at("tests") == tests);
 }
 
-TEST_CASE(
-    "train --best: a file that is not there, or another training's, is written by the first test pass behind a "
-    "resumption") {
+TEST_CASE("train --best: a missing file, or another training's, is written by the first test pass after a resumption") {
   const Folder f;
   const std::string train = kTrain + "-q --checkpoint @c --extend --evaluate-every 1 ";
   f.succeeds(train.substr(0, train.find("--extend")) + "--steps 5 --evaluate-every 1 --best @first");
@@ -151,7 +149,7 @@ TEST_CASE("train --save-every: a time") {
               text(wrong, "\" is not a number of steps, or a time such as 30s, 10m or 2h"));
 }
 
-TEST_CASE("train --log FILE.csv: a row a step and a test pass; one training, cut where it goes on") {
+TEST_CASE("train --log FILE.csv: a row per step and test pass; one training, cut at its resumption") {
   const Folder f;
   const std::string train = kTrain + "--steps 400 --evaluate-every 20 -q ";
   f.succeeds(train + "--log @l.csv --checkpoint @c");
@@ -189,7 +187,8 @@ TEST_CASE("train --log FILE.csv: a row a step and a test pass; one training, cut
   CHECK(contains(read(f / "page"), "earlier steps are from the log"));
 }
 
-TEST_CASE("train --config: options from a file, the command line's first; the file beside a checkpoint repeats it") {
+TEST_CASE(
+    "train --config: options from a file, after the command line's; the file of a checkpoint repeats the training") {
   const Folder f;
   const std::string train = kTrain + "--steps 12 --affine --no-bias --no-decay **.norm1.*,head.* -q ";
   f.succeeds(train + "--checkpoint @c --json @json");

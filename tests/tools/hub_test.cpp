@@ -92,7 +92,7 @@ TEST_CASE("hub: a norm's gain is no writer") {
   CHECK_THAT(r.err, Contains("writer 'transformer.word_embeddings_layernorm.weight' of shape [12] is a vector"));
 }
 
-TEST_CASE("hooks: the description is checked, and stands in the program") {
+TEST_CASE("hooks: the description is checked, and is part of the program") {
   const Folder f;
   const ChildResult r = run_child({"hooks", fixture("gpt2", ".json")});
   CHECK(r.code == 0);

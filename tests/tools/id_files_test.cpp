@@ -180,7 +180,7 @@ TEST_CASE("the command in a refusal writes no file that exists, and verbs withou
   CHECK(said.ends_with(text("zcat ", gz, " > ", f / "a-3.txt", "\n")));
 }
 
-TEST_CASE("a model of bytes that does not say which says that it takes those of the data") {
+TEST_CASE("a model of bytes without an alphabet reports that it takes the bytes of the data") {
   const Folder f;
   f.succeeds("train +small --steps 1 -q --checkpoint @c --ema 0.5 --ema-file @model");
   const std::string said = "the model has no alphabet: its tokens are the bytes of the data, in ascending order";

@@ -45,7 +45,7 @@ void forget(const Folder& f, const std::string& to, const Words& entries) {
 
 }  // namespace
 
-TEST_CASE("evaluate: classes of pictures are those of the model, by name") {
+TEST_CASE("evaluate: classes of pictures are matched to the model's by name") {
   const Folder f;
   write_model(f);
   CHECK(contains(f.succeeds("info @c").out, "\nclasses     black, grey, white\n"));

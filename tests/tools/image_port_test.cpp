@@ -67,7 +67,7 @@ TEST_CASE("import, export: class names and preprocessor of a Vision Transformer"
   f.refuses("evaluate @m --data @set", 3, "'crane' is the name of two classes");
 }
 
-TEST_CASE("import: what a folder does not say, or says of a computation that this program lacks") {
+TEST_CASE("import: missing entries of a folder, and entries for unsupported computations") {
   const Folder f;
   const ChildResult r = f.succeeds("import " + kVit + " @m");
   CHECK(r.err == "isonorm import: without a pixel scale: there is no " + kVit + "/preprocessor_config.json\n");

@@ -5,7 +5,7 @@
 
 using namespace isonorm;
 
-TEST_CASE("train --mixup: other losses, the same on resume; tests are of images as they are") {
+TEST_CASE("train --mixup: other losses, the same on resume; tests use unchanged images") {
   const Folder f;
   write_images(f);
   const std::string train =

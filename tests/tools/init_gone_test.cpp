@@ -5,7 +5,7 @@
 using namespace isonorm;
 namespace fs = std::filesystem;
 
-TEST_CASE("train --init: a training that goes on does not need the file") {
+TEST_CASE("train --init: a resumed training does not need the file") {
   const Folder f;
   const std::string small = "train +small --dtype f64 -q --lr 0.01 ";
   f.succeeds(small + "--steps 5 --checkpoint @base");
@@ -36,7 +36,7 @@ TEST_CASE("train --init: a training that goes on does not need the file") {
   f.refuses(small + "--init @none --steps 5 --checkpoint @new", 4, "none: cannot open: No such file or directory");
 }
 
-TEST_CASE("train --tokenizer: a training that goes on does not need the file") {
+TEST_CASE("train --tokenizer: a resumed training does not need the file") {
   const Folder f;
   fs::copy("tests/fixtures/tokenizers/gpt2", f / "tok", fs::copy_options::recursive);
   f.succeeds("tokenize @tok docs/ops.md @ids");

@@ -4,7 +4,7 @@
 using namespace isonorm;
 using nlohmann::json;
 
-TEST_CASE("lr-find: rates, losses and a suggestion; what is trained is a training of the same options") {
+TEST_CASE("lr-find: rates, losses and a suggestion; it trains like a training with the same options") {
   const Folder f;
   const std::string find = "lr-find +small --dtype f64 --optimizer sgd --clip 0 --steps 200 --from 0.001 --to 100 ";
   const ChildResult r = f.succeeds(find + "-q --json @json --report @page");
@@ -44,7 +44,7 @@ TEST_CASE("lr-find --config: the training that train wrote; its rate, its steps 
   f.refuses("lr-find +small --config @own.toml", 2, "own.toml: there is no section prove, expected train");
 }
 
-TEST_CASE("lr-find --init: the first loss is that of the weights in the file") {
+TEST_CASE("lr-find --init: the first loss belongs to the weights in the file") {
   const Folder f;
   f.succeeds("train +small --dtype f64 --steps 40 --lr 0.01 -q --checkpoint @c");
   const std::string train = "train --data @text.txt --batch 4 --threads 1 --dtype f64 --init @c";

@@ -32,7 +32,7 @@ std::string some_ids(int width) {
 
 }  // namespace
 
-TEST_CASE("older files: a training on bytes of any file goes on, with --text or without") {
+TEST_CASE("older files: a training on bytes of any file resumes, with --text or without") {
   const Folder f;
   std::string table = "id,text\n", bytes;
   for (int i = 0; i < 300; ++i) table += text(i, ",word ", i % 7, "\n"), bytes += static_cast<char>(i % 20);
@@ -93,4 +93,23 @@ TEST_CASE("older files: a head's bias of zeros, which import once gave to heads 
     f.succeeds("export @new @new.gguf"), f.succeeds("export @old @old.gguf");
     CHECK(read(f / "new.gguf") == read(f / "old.gguf"));
   }
+}
+
+TEST_CASE("older files: the order of dropout and map, once an option, is read if it is the order of today") {
+  const Folder f;
+  f.succeeds("train +small --steps 2 -q --checkpoint @new");
+  std::filesystem::copy_file(f / "new", f / "old");
+  const auto say = [&](const char* order) {
+    Checkpoint c = load_checkpoint(f / "old");
+    c.values["model.recentring"] = order;
+    save_checkpoint(f / "old", c);
+  };
+  say("last");
+  f.succeeds("verify @old @new");
+  f.succeeds("train --steps 4 --extend -q --threads 1 --checkpoint @old");
+  f.succeeds("train --steps 4 --extend -q --threads 1 --checkpoint @new");
+  check_same_weights(f / "old", f / "new");
+  say("first");
+  f.refuses("verify @old @new", 3, "entry 'model.recentring' is no option of a ");
+  f.refuses("train --steps 6 --extend -q --checkpoint @old", 3, "model.recentring");
 }

@@ -80,7 +80,7 @@ TEST_CASE("onnx: published models and their converted forms") {
   }
 }
 
-TEST_CASE("onnx: weights that a file of protobuf cannot have lie beside it") {
+TEST_CASE("onnx: weights too large for protobuf are in a second file") {
   const Folder f;
   f.succeeds("import tests/fixtures/families/gpt2 @model");
   const training::OpenModelFile file = training::open_model_file(f / "model");
@@ -108,7 +108,7 @@ TEST_CASE("onnx: weights that a file of protobuf cannot have lie beside it") {
   }
 }
 
-TEST_CASE("onnx: a context of one id takes one, whose position would else be that of all") {
+TEST_CASE("onnx: a context of one id takes only one, since its position would be broadcast") {
   const Folder f;
   training::ModelOptions options(training::kGpt, {.width = 12, .depth = 1, .heads = 2});
   options.fit({{"vocab", 9}, {"context", 1}});
@@ -120,7 +120,7 @@ TEST_CASE("onnx: a context of one id takes one, whose position would else be tha
                     Contains("the input's axis 1 has 2"));
 }
 
-TEST_CASE("onnx: what has no graph, or is meant for a folder, is refused in a line") {
+TEST_CASE("onnx: options without a graph, or for a folder, are refused in a line") {
   const Folder f;
   f.succeeds("import tests/fixtures/families/gpt2 @model");
   const auto small = [&](const char* name, const training::ModelRow& row, const nn::TransformerOptions& t) {

@@ -58,7 +58,7 @@ TEST_CASE("train --preset: the checkpoint says all that nn::llama_preset says, b
   CHECK(saved == published);
 }
 
-TEST_CASE("train --preset: what is given beside it is taken instead, in any order, and resumed without it") {
+TEST_CASE("train --preset: given options have precedence, in any order, and resume works without it") {
   const Folder f;
   const std::string train = "train +small -q --width 8 --mlp-width 12 --qk-norm layer_norm --qkv-bias ";
   f.succeeds(train + "--steps 2 --checkpoint @a --preset 20m --form rms_norm --eps 1e-4 --affine");
@@ -108,6 +108,5 @@ TEST_CASE("train --preset and --scaled-gains: no such size, a model without size
             "isonorm train: --preset: llama_preset: no size is called '2b'; there are 9m, 20m, 35m, 40m, 60m, 71m, "
             "100m, 130m, 250m, 350m, 1b, 3b, 7b; see isonorm train --help\n");
   f.refuses("train --preset 9m --model vit", 2, "isonorm train: --preset belongs to --model gpt");
-  f.refuses("train +small --scaled-gains", 2,
-            "isonorm train: transformer: gains are to begin at 1/sqrt(l), and the norms have none");
+  f.refuses("train +small --scaled-gains", 2, "isonorm train: transformer: scaled gains need affine norms");
 }

@@ -64,7 +64,7 @@ TEST_CASE("outputs: a log may be a pipe, from the start and gone on with") {
   CHECK(steps_of(f, "log") == up_to(2));
 }
 
-TEST_CASE("outputs: with standard error closed no file gets what is meant for it") {
+TEST_CASE("outputs: with standard error closed no file gets its lines") {
   const Folder f;
   CHECK(f.succeeds("train +small --steps 25 --log @l", {.close_stderr = true}).err.empty());
   CHECK(steps_of(f, "l") == up_to(25));
@@ -93,7 +93,7 @@ TEST_CASE("outputs: a log that is gone on with after a kill has every step and t
   }
 }
 
-TEST_CASE("outputs: a training that begins keeps what others logged, and takes no file that is no log") {
+TEST_CASE("outputs: a new training keeps other trainings' entries, and refuses a file that is not a log") {
   const Folder f;
   const std::string train = "train +small -q --steps 2 --log @l --seed ", log = f / "l";
   f.succeeds(train + "1");

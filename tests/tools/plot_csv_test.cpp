@@ -36,7 +36,7 @@ TEST_CASE("plot: a CSV log shows the numbers of the JSON log of the same trainin
   CHECK_FALSE(contains(f.succeeds("plot @a.jsonl @a.csv").out, "Options in which they differ"));
 }
 
-TEST_CASE("plot: what is no CSV log of a training is refused with its row") {
+TEST_CASE("plot: a file that is not a CSV log of a training is refused with its row") {
   const Folder f;
   f.succeeds("train +small --steps 3 -q --log @a.csv");
   const std::string log = read(f / "a.csv"), header = log.substr(0, log.find('\n') + 1);

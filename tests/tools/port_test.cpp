@@ -126,7 +126,7 @@ TEST_CASE(
   f.refuses("train --token-vocab 20", 2, "--token-vocab belongs to --model gpt with --data");
 }
 
-TEST_CASE("port: what has no counterpart is refused in a line that names it") {
+TEST_CASE("port: a value without a counterpart is refused in a line that names it") {
   const Folder f;
   struct Case {
     const char *name, *key;
@@ -178,14 +178,14 @@ TEST_CASE("port: what has no counterpart is refused in a line that names it") {
       {"falcon", "new_decoder_architecture", true, "\"new_decoder_architecture\" is 'true'"},
       {"falcon", "n_embed", 24, "\"n_embed\" is '24' and \"hidden_size\" is"},
       {"phi", "tie_word_embeddings", true, "\"tie_word_embeddings\" is 'true'"},
-      {"phi", "rope_parameters", {{"partial_rotary_factor", 0.4}}, "head_width 8 has 3 to turn"},
+      {"phi", "rope_parameters", {{"partial_rotary_factor", 0.4}}, "head_width 8 gives 3 entries to rotate"},
       {"mpt", "attn_config", {{"alibi_bias_max", 4}}, "\"attn_config.alibi_bias_max\" is '4'"},
       {"mpt", "expansion_ratio", 2, "\"expansion_ratio\" is '2'"},
       {"olmo", "clip_qkv", 8, "\"clip_qkv\" is '8'"},
       {"opt", "do_layer_norm_before", false, "\"do_layer_norm_before\" is 'false'"},
       {"opt", "max_position_embeddings", 10, "the model's has"},
       {"gpt_neox", "num_attention_heads", 3, "heads"},
-      {"gpt_neox", "rope_parameters", {{"partial_rotary_factor", 0.4}}, "head_width 8 has 3 to turn"},
+      {"gpt_neox", "rope_parameters", {{"partial_rotary_factor", 0.4}}, "head_width 8 gives 3 entries to rotate"},
       {"vit", "qkv_bias", false, "\"qkv_bias\" is 'false'"},
       {"vit", "patch_size", 3, "patch"},
       {"vit", "image_size", {8, 8}, "is '[8,8]', expected a whole number"}};

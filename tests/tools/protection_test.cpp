@@ -185,7 +185,7 @@ TEST_CASE("every verb, and every option that may name a file, is in the table") 
     }
 }
 
-TEST_CASE("no verb writes over what it reads") {
+TEST_CASE("no verb overwrites its inputs") {
   const Folder f;
   make_files(f);
   for (const Row& row : kRows) {
@@ -253,7 +253,7 @@ TEST_CASE("names that an output takes on its way are kept from inputs, too") {
     f.succeeds("train +small --model translator --data @pairs --json @pairs/result.json --steps 1 --batch 2");
 }
 
-TEST_CASE("what is written beside an output never replaces a file of somebody else") {
+TEST_CASE("temporary files of an output never replace other files") {
   const Folder f;
   const std::string small = "train +small -q --save-every 1 --checkpoint @c", train = small + " --steps 2";
   for (const char* beside : {"c.toml", "c.previous", "c.lock"}) {

@@ -50,7 +50,7 @@ TEST_CASE("rotate: a converted folder of each family, by Haar and by Hadamard; v
     CHECK_THAT(f.gives(5, "verify -q @" + name + " @" + out).out, StartsWith("undecided: "));
     CHECK_THAT(f.succeeds("verify @" + name + " @" + out + " --up-to rotation").out,
                StartsWith("rotation: found from ") && Contains("uncentred_rms_norm, verified."));
-    CHECK_THAT(f.gives(1, verify(name, out)).out, Contains("readers of random rows") && Contains(": same") &&
+    CHECK_THAT(f.gives(1, verify(name, out)).out, Contains("readers of random rows") && Contains(": equivalent") &&
                                                       Contains("undecided: ") && Contains("--up-to rotation"));
     CHECK_THAT(f.succeeds(verify(name, out) + " --up-to rotation").out,
                Contains("rotation: found from ") && Contains("equivalent: the two are one function. Up to a rotation"));
@@ -58,7 +58,7 @@ TEST_CASE("rotate: a converted folder of each family, by Haar and by Hadamard; v
   CHECK(count >= 26);
 }
 
-TEST_CASE("rotate: a rotation of a rotation; a wrong entry of the file; what a folder must be") {
+TEST_CASE("rotate: a rotation of a rotation; a wrong entry of the file; requirements for a folder") {
   const Folder f;
   f.succeeds("convert " + kFamilies + "gpt2 @rms --to rms_norm -q");
   f.succeeds("rotate @rms @one --basis haar:1 -q");

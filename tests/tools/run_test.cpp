@@ -53,7 +53,7 @@ TEST_CASE("prove: equivalent forms give 0, the table, JSON, report and log") {
   CHECK(quiet.out.starts_with("Equivalent: after 3 steps on the same batches crms_norm has"));
 }
 
-TEST_CASE("prove: what cannot be read is 4, what is not data is 3") {
+TEST_CASE("prove: unreadable data are 4, invalid data 3") {
   const Folder f;
   f.refuses("prove --data /no/such/folder", 4, "/no/such/folder");
   f.refuses("prove --model gpt --data /no/such/file", 4, "/no/such/file");
@@ -125,7 +125,7 @@ TEST_CASE("prove: on a terminal one line is rewritten; NO_COLOR takes the colour
   }
 }
 
-TEST_CASE("prove: the table is as wide as the terminal, else as COLUMNS says, else as it is") {
+TEST_CASE("prove: the table has the terminal's width, else COLUMNS, else its own") {
   const Folder f;
   const auto longest = [&](const ChildOptions& options) {
     size_t most = 0;
@@ -211,7 +211,7 @@ TEST_CASE("train: where the checkpoint is gone and the one before is there, noth
   CHECK_FALSE(std::filesystem::exists(f / "c"));
 }
 
-TEST_CASE("train: a damaged checkpoint's options are not taken, those of the one before are") {
+TEST_CASE("train: instead of a damaged checkpoint's options the previous one's are taken") {
   const Folder f;
   f.succeeds("train +small --steps 2 --save-every 1 --lr 0.5 --checkpoint @c");
   std::string damaged = read(f / "c");  // its header still reads
@@ -222,7 +222,7 @@ TEST_CASE("train: a damaged checkpoint's options are not taken, those of the one
   CHECK(load_checkpoint(f / "c").values.at("lr") == "0.5");
 }
 
-TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the text") {
+TEST_CASE("train: JSON, report and log; the test is on the last tenth of the text") {
   const Folder f;
   const std::string train =
       "train +small --steps 25 --form crms_norm --evaluate-every 10 --json @t.json --report @t.html --log @t.jsonl "

@@ -53,7 +53,7 @@ TEST_CASE("tokenize: a file of ids as train reads it, and the text again") {
   CHECK(read(f / "ids").empty());
 }
 
-TEST_CASE("tokenize: what is refused leaves what was there") {
+TEST_CASE("tokenize: a refusal leaves the old file") {
   const Folder f;
   write_text(f / "kept", "kept");
   write_text(f / "odd", "abc");

@@ -58,7 +58,7 @@ TEST_CASE("a training whose reader goes away ends as with Ctrl-C, saved") {
   }
 }
 
-TEST_CASE("a file that may not grow is one line, and what was trained is saved") {
+TEST_CASE("a file that may not grow gives one line, and the training is saved") {
   const Folder f;
   const ChildOptions limited{.file_limit = 100'000};
   f.refuses("train +small -q --steps 1000000 --checkpoint @c --log @l", 4, "l: writing failed: File too large",

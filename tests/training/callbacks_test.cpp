@@ -35,7 +35,7 @@ TEST_CASE("an interval is a number of steps or a time") {
     CHECK_FALSE(Interval::read(wrong));
 }
 
-TEST_CASE("loop: what is due after a time is called at the first step behind it") {
+TEST_CASE("loop: a callback due after a time is called at the first step after it") {
   nn::Linear model(1, 1);
   optim::Sgd sgd(model.parameters());
   Step step(model, sgd, [](nn::Module& m, const Examples& e) { return sum(m(e.inputs)); });
@@ -82,7 +82,7 @@ TEST_CASE("the best loss, and how long to wait for a better one") {
   CHECK_FALSE(patient.over());
 }
 
-TEST_CASE("a saved training goes on to the same bits: weights, optimizer, random numbers, the least loss") {
+TEST_CASE("a saved training resumes with the same bits: weights, optimizer, random numbers, the smallest loss") {
   const TempFolder f;
   struct Run {
     nn::Linear model{4, 3};
@@ -163,7 +163,7 @@ TEST_CASE("evaluate: mean loss and right predictions of the targets that count, 
   CHECK_FALSE(net.training());
 }
 
-TEST_CASE("the range test: rates grow by one factor, the suggestion is where the smoothed loss falls fastest") {
+TEST_CASE("the range test: rates grow by one factor, and the suggestion has the steepest smoothed loss") {
   LrRange range(1e-4, 1, 5);
   for (int t = 0; t < 5; ++t) CHECK(range.lr(t) == Approx(std::pow(10.0, t - 4)));
   LrRange flat(1e-3, 1, 50);

@@ -53,7 +53,7 @@ TEST_CASE("examples: micro-batches take the rows of every tensor of a batch") {
   CHECK_THROWS_WITH(examples_of(std::vector{batch.inputs}), Contains("a batch of 1 tensors"));
 }
 
-TEST_CASE("evaluate: a loss of one's own, soft targets, and none for a regression") {
+TEST_CASE("evaluate: a user's loss, soft targets, and no accuracy for a regression") {
   nn::Linear net(2, 2, {.bias = false});
   net.to(DType::f64);
   copy_into(net.weight, f64({1, 0, 0, 1}, {2, 2}));

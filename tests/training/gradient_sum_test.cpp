@@ -133,7 +133,7 @@ bool same_numbers(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-TEST_CASE("sums of gradients: those of later layers begin while the backward is at earlier ones") {
+TEST_CASE("sums of gradients: later layers' sums begin during the backward of earlier layers") {
   constexpr int kLayers = 6;
   for (const int layers_of_bucket : {1, 2})
     run_ranks(4, [&](Group& g) {
@@ -153,7 +153,7 @@ TEST_CASE("sums of gradients: those of later layers begin while the backward is 
     });
 }
 
-TEST_CASE("sums of gradients: their bits are those of sums behind the backward, whoever is there first") {
+TEST_CASE("sums of gradients: the bits equal sums after the backward, in any order of arrival") {
   constexpr int kLayers = 5, kRanks = 3;
   for (const int64_t bucket : {int64_t{1}, kLayerBytes, 2 * kLayerBytes, int64_t{1} << 30})
     run_ranks(kRanks, [&](Group& g) {
@@ -182,7 +182,7 @@ TEST_CASE("sums of gradients: their bits are those of sums behind the backward, 
     });
 }
 
-TEST_CASE("sums of gradients: what the thread that sends them throws comes to the caller") {
+TEST_CASE("sums of gradients: an error of the sending thread reaches the caller") {
   for (const int fails_at : {0, 2, 5}) {
     std::atomic<int> broken = 0;
     CHECK_THROWS_WITH(run_ranks(3,
@@ -256,7 +256,7 @@ TEST_CASE("sums of gradients: a backward that throws ends them; the ranks go on 
 }
 
 // With times that double until the machine's own no longer count.
-TEST_CASE("sums of gradients: nine tenths of their time are hidden behind a longer backward") {
+TEST_CASE("sums of gradients: a longer backward hides nine tenths of their time") {
   constexpr int kLayers = 24, kRanks = 4;
   double hidden = 0;
   for (double ms = 2.5; hidden < 0.9 && ms < 3000; ms *= 2) {

@@ -45,7 +45,7 @@ struct Counted {
 
 }  // namespace
 
-TEST_CASE("test pass: loss, accuracy and differing predictions are those of the held-out text") {
+TEST_CASE("test pass: loss, accuracy and differing predictions are measured on the held-out text") {
   const TempFolder folder;
   std::ofstream out(folder / "text");
   for (int i = 0; i < 2000; ++i) out << "abcd efg"[i * i % 7] << "xyz "[i % 4];

@@ -164,7 +164,7 @@ TEST_CASE("docs/model_files.md names every option that a file has") {
     }
 }
 
-TEST_CASE("an optimizer with a row of its own is built; names are those of the table") {
+TEST_CASE("an optimizer with its own row is built; names come from the table") {
   constexpr OptimizerRow kFast = {
       .name = "fast_lion",
       .make = [](const TrainingOptions& o,

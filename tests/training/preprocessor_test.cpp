@@ -49,7 +49,7 @@ TEST_CASE("preprocessor: square pictures become AutoImageProcessor's numbers, wi
   CHECK(cases == 9);
 }
 
-TEST_CASE("preprocessor: factor, mean and deviation of any scale are those of pixels divided by 255") {
+TEST_CASE("preprocessor: factor, mean and deviation of any scale are converted to pixels / 255") {
   const std::string text =
       R"({"size": 4, "rescale_factor": 0.0078125, "image_mean": [1, 0.5, 0.25], "image_std": [0.5, 0.25, 2]})";
   const Preprocessor p = Preprocessor::read(text, 4, 3);

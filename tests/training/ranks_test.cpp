@@ -143,7 +143,7 @@ void check_bit_equal(int ranks, Setting s) {
 
 }  // namespace
 
-TEST_CASE("ranks: their training is that of one process with as many parts, bit by bit") {
+TEST_CASE("ranks: their training equals one process with the same number of parts, bit by bit") {
   for (const OptimizerRow& row : optimizers()) {
     INFO(row.name);
     check_bit_equal(2, {.optimizer = row.name});
@@ -207,7 +207,7 @@ TEST_CASE("ranks: whole parts have the same bits on any number of ranks") {
                     Contains("6 whole parts on 4 ranks, expected the same number on each"));
 }
 
-TEST_CASE("ranks: to rounding it is the training of one process with the whole batch") {
+TEST_CASE("ranks: up to rounding it is the training of a single process with the whole batch") {
   // SGD: an error of a gradient, of some eps, reaches the weights times the rate, and grows little in four steps.
   const Setting plain{.optimizer = "sgd"};
   const auto check_off = [](int ranks, const Setting& s) {
@@ -389,7 +389,7 @@ TEST_CASE("ranks: batch norms take their statistics over the rows of all ranks")
   }
 }
 
-TEST_CASE("ranks: what a step of several does not do is refused") {
+TEST_CASE("ranks: options that a step of several ranks lacks are refused") {
   CHECK_THROWS_WITH(normed_by(2, {.accumulate = 2, .whole_parts = true}), Contains("batch norm with whole parts"));
   CHECK_THROWS_WITH(normed_by(12, {}),
                     Contains("11 rows in a part of the batch on 12 ranks with batch norm, expected some"));

@@ -170,7 +170,7 @@ TEST_CASE("event files: what a training logged, and from which step on earlier f
   CHECK_THROWS_AS(EventLog(f / "file/deeper"), Error);
 }
 
-TEST_CASE("a CSV log keeps what lies before the step that is gone on behind, and is of one training") {
+TEST_CASE("a CSV log keeps the steps before a resumption, and belongs to one training") {
   const TempFolder f;
   const std::string path = f / "l.csv";
   {
@@ -249,7 +249,7 @@ TEST_CASE("event files: pictures are PNGs of the same pixels") {
   CHECK(pixels(second[4]).to_vector<uint8_t>() == red.to_vector<uint8_t>());
 }
 
-TEST_CASE("a table of one's own columns goes on behind the steps that are done") {
+TEST_CASE("a table of the user's columns continues after the steps that are done") {
   const TempFolder f;
   const std::string path = f / "t.csv";
   {

@@ -366,7 +366,7 @@ TEST_CASE("saved training: what cannot be saved leaves the file and the one befo
   CHECK_THROWS_WITH(saved.save(-1), "saved training: save(-1), expected the number of steps done");
 }
 
-TEST_CASE("saved training: the tensors of one content, for a program that does not train") {
+TEST_CASE("saved training: the tensors of a single content, for a program that does not train") {
   const TempFolder f;
   nn::Linear a(2, 3), b(3, 1), other(3, 1);
   optim::Sgd sgd(a.parameters());
@@ -379,7 +379,7 @@ TEST_CASE("saved training: the tensors of one content, for a program that does n
   CHECK_THROWS_WITH(saved_tensors(f / "one", "a"), Contains("no content 'a' among model, optimizer"));
 }
 
-TEST_CASE("load_model says how a file of a model of one's own is loaded, and that loads it") {
+TEST_CASE("load_model explains how a user's model is loaded, and that loads it") {
   const TempFolder f;
   nn::Linear net(2, 3), other(2, 3), trained(2, 3);
   save_model(f / "net.safetensors", net);
@@ -396,7 +396,7 @@ TEST_CASE("load_model says how a file of a model of one's own is loaded, and tha
   CHECK(trained.weight.to_vector<float>() == net.weight.to_vector<float>());
 }
 
-TEST_CASE("saved training: a loop whose rate falls on a plateau goes on to the same bits") {
+TEST_CASE("saved training: a loop whose rate falls on a plateau resumes with the same bits") {
   const TempFolder f;
   struct Run {
     nn::Linear net{2, 1};

@@ -118,7 +118,7 @@ TEST_CASE("step: in parts a target that is ignored weighs nothing, as in the who
   for (const int64_t parts : {2, 3}) check_close(run(parts), run(1));
 }
 
-TEST_CASE("step: a smoothed loss is of the target's share and of that of all classes") {
+TEST_CASE("step: a smoothed loss combines the target's share and the share of all classes") {
   nn::Linear model(2, 3, {.bias = false});
   model.to(DType::f64);
   copy_into(model.weight, from_vector(Doubles{1, 0, 0, 1, 0, 0}, {3, 2}));
@@ -132,7 +132,7 @@ TEST_CASE("step: a smoothed loss is of the target's share and of that of all cla
   CHECK_THROWS_WITH(smoothed_cross_entropy(2)(model, batch), Catch::Matchers::Contains("label smoothing 2"));
 }
 
-TEST_CASE("step: the gates of GPAS have a limit of their own, before that of all") {
+TEST_CASE("step: the gates of GPAS have their own limit, before the limit of all") {
   manual_seed(8);
   const nn::TransformerOptions t{.width = 8,
                                  .depth = 3,
@@ -186,7 +186,7 @@ TEST_CASE("step: the gradients of a step before do not count, and stay what they
   CHECK(sgd.lr() == 0.5);
 }
 
-TEST_CASE("step: what has more to do than an optimizer's step does it with its scale") {
+TEST_CASE("step: an update of the user's gets the scale of the gradients") {
   Fit fit;
   optim::Sgd sgd(fit.model.parameters(), {.lr = 1});
   double scale = 0;
@@ -214,7 +214,7 @@ TEST_CASE("step: parts, limits, an optimizer and a loss that are none are refuse
       CHECK_THROWS_WITH(limit_gradients(limits, fit.model.parameters()), Contains("expected 0 or more"));
 }
 
-TEST_CASE("loop: batches and rates are those of the step; callbacks come in order, every n steps, and stop it") {
+TEST_CASE("loop: batches and rates belong to the step; callbacks come in order, every n steps, and stop it") {
   Fit fit;
   optim::Sgd sgd(fit.model.parameters(), {.lr = 1});
   Step step(fit.model, sgd, squared_error);

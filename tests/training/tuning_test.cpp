@@ -52,7 +52,7 @@ TrainingOptions options_for(const char* name) {
 
 }  // namespace
 
-TEST_CASE("tuning: beta1, beta2 and eps of AdamW are those of its formula; no_decay leaves parameters by name") {
+TEST_CASE("tuning: beta1, beta2 and eps of AdamW follow its formula; no_decay leaves parameters by name") {
   TrainingOptions o = options_for("adamw");
   o.tuning = {.beta1 = 0.5, .beta2 = 0.75, .eps = 0.25};
   for (const bool decays : {true, false}) {
@@ -71,7 +71,7 @@ TEST_CASE("tuning: beta1, beta2 and eps of AdamW are those of its formula; no_de
   }
 }
 
-TEST_CASE("tuning: the momentum of gradient descent is that of its formula") {
+TEST_CASE("tuning: the momentum of gradient descent follows its formula") {
   for (const char* name : {"sgd", "momentum"}) {
     TrainingOptions o = options_for(name);
     o.weight_decay = 0;

@@ -67,7 +67,7 @@ TEST_CASE("NCCL: every call on GPUs gives what its definition says, to the last 
   CHECK(nccl_aborts() == 0);
 }
 
-TEST_CASE("NCCL: all ranks take the host's way where one cannot take the other") {
+TEST_CASE("NCCL: all ranks go through the host if one cannot use NCCL") {
   const auto by_host = [](const std::string& why, const std::function<Device(int rank)>& device) {
     CHECK(groups_of([&] {
             run_ranks(3, [&](Group& g) {

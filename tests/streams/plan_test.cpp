@@ -1,5 +1,5 @@
 // Descriptions of other frameworks' checkpoints.
-#include "streams/placement.h"
+#include "streams/plan.h"
 
 #include "tests/equivalence/model_files.h"
 
@@ -38,8 +38,8 @@ TensorMap gpt2() {
   return state;
 }
 
-streams::Placement placed(const TensorMap& state, const std::string& json = kGpt2, Form form = Form::layer_norm) {
-  return streams::placement_in(streams::Layout::from_json(json), state, form);
+streams::Plan placed(const TensorMap& state, const std::string& json = kGpt2, Form form = Form::layer_norm) {
+  return streams::plan_in(streams::Layout::from_json(json), state, form);
 }
 
 std::string replaced(std::string json, const std::string& from, const std::string& to) {
@@ -48,8 +48,8 @@ std::string replaced(std::string json, const std::string& from, const std::strin
   return json.replace(at, from.size(), to);
 }
 
-// True if a state converts to the same tensors by both placements.
-void check_same(const TensorMap& state, const streams::Placement& one, const streams::Placement& other) {
+// True if a state converts to the same tensors by both plans.
+void check_same(const TensorMap& state, const streams::Plan& one, const streams::Plan& other) {
   for (Form to : {Form::rms_norm, Form::crms_norm}) {
     const Conversion a = convert(state, one, to), b = convert(state, other, to);
     REQUIRE(a.exact.size() == b.exact.size());
@@ -62,22 +62,22 @@ void check_same(const TensorMap& state, const streams::Placement& one, const str
 
 TEST_CASE("a GPT-2 checkpoint converts by its description, there and back") {
   const TensorMap state = gpt2();
-  const streams::Placement layout = placed(state);
+  const streams::Plan layout = placed(state);
   CHECK(layout.norms.size() == 5);
   CHECK(layout.tied.size() == 1);
   for (Form to : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     INFO(name_of(to));
     const Conversion c = convert(state, layout, to);
-    CHECK(compare_streams(state, layout, c.state, c.layout).deviation < 1e-13);
+    CHECK(compare_streams(state, layout, c.state, c.plan).deviation < 1e-13);
     CHECK(c.state.at("h.1.attn.bias").dtype() == DType::u8);
     CHECK(c.state.at("h.1.attn.c_attn.weight").shape() == Dims{to == Form::rms_norm ? 8 : 7, 24});
     // The head's bias exists because ln_f has one; the same description reads the converted file.
     CHECK(c.state.at("lm_head.bias").shape() == Dims{11});
-    const streams::Placement converted = placed(c.state, kGpt2, to);
+    const streams::Plan converted = placed(c.state, kGpt2, to);
     CHECK(converted.tied.empty());
     CHECK(compare_streams(state, layout, c.state, converted).deviation < 1e-13);
     const Conversion back = convert(c.state, converted, Form::layer_norm);
-    CHECK(compare_streams(state, layout, back.state, back.layout).deviation < 1e-13);
+    CHECK(compare_streams(state, layout, back.state, back.plan).deviation < 1e-13);
   }
 }
 
@@ -91,8 +91,8 @@ TEST_CASE("a layer's name stands for its weight and its bias, and lines of a pro
   lines.writes("wte", 1).writes("wpe", 1).writes("h.*.*.c_proj", 1).other("h.*.attn.bias");
   lines.reads("h.*.attn.c_attn", "h.*.ln_1", 0).reads("h.*.mlp.c_fc", "h.*.ln_2", 0);
   lines.tied({.table = "wte.weight", .weight = "lm_head.weight", .bias = "", .norm = "ln_f"});
-  check_same(state, placed(state), streams::placement_in(lines, state, Form::layer_norm));
-  CHECK_THROWS_WITH(streams::placement_in(streams::Layout().writes("wte"), state, Form::layer_norm),
+  check_same(state, placed(state), streams::plan_in(lines, state, Form::layer_norm));
+  CHECK_THROWS_WITH(streams::plan_in(streams::Layout().writes("wte"), state, Form::layer_norm),
                     Contains("which dimension of 'wte.weight' is the stream is not said"));
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("a layer's bias is what belongs to its weight, and nothing else of tha
   const auto with = [&](const char* reader, const char* bias) {
     streams::Layout l;
     l.width(8).norm("n", 1e-5).writes("table", 1).reads(reader, "n", 1, bias);
-    return streams::placement_in(l, state, Form::layer_norm);
+    return streams::plan_in(l, state, Form::layer_norm);
   };
   for (const char* reader : {"q", "q.weight"})  // no pattern names q.bias
     CHECK_THROWS_WITH(convert(state, with(reader, "q.b2"), Form::rms_norm), Contains("'q.bias'"));
@@ -115,7 +115,7 @@ TEST_CASE("a layer's bias is what belongs to its weight, and nothing else of tha
     INFO(writer);
     streams::Layout l;
     l.width(8).norm("n", 1e-5).writes(writer, 1).reads("q", "n", 1);
-    const Conversion c = convert(table, streams::placement_in(l, table, Form::layer_norm), Form::crms_norm);
+    const Conversion c = convert(table, streams::plan_in(l, table, Form::layer_norm), Form::crms_norm);
     CHECK(c.exact.at("pos.bias").shape() == Dims{8, 7});
   }
 }
@@ -124,12 +124,11 @@ TEST_CASE("a model's own places are written as a description that finds them aga
   for (const bool tied : {false, true}) {
     nn::Gpt gpt = streams::make<nn::Gpt>(small_gpt({.affine = true, .branch = {.layer_scale = 0.5}}, tied));
     const training::ModelFile file = filled_file(gpt);
-    const streams::Placement own = streams::placement_of(gpt);
+    const streams::Plan own = streams::plan_of(gpt);
     check_same(file.state, own, placed(file.state, streams::spec_of(own)));
   }
   nn::Gpt scaled = streams::make<nn::Gpt>(small_gpt({.connection = nn::kLayerNormScaling}));
-  CHECK_THROWS_WITH(streams::spec_of(streams::placement_of(scaled)),
-                    Contains("'blocks.1.norm1'") && Contains("factor"));
+  CHECK_THROWS_WITH(streams::spec_of(streams::plan_of(scaled)), Contains("'blocks.1.norm1'") && Contains("factor"));
 }
 
 TEST_CASE("a description in short: alternatives in braces, an eps as a number") {
@@ -169,9 +168,9 @@ TEST_CASE("norms that are kept hold their gains, where others than readers see t
   std::string json = replaced(kGpt2, R"("tied":    {"wte.weight": {"head": "lm_head.weight", "norm": "ln_f"}},)", "");
   CHECK_THROWS_WITH(convert(state, placed(state, json), Form::rms_norm), Contains("takes up the gain of 'ln_f'"));
   json = replaced(json, "\"others\"", R"("kept": ["ln_f"], "others")");
-  const streams::Placement headless = placed(state, json);
+  const streams::Plan headless = placed(state, json);
   const Conversion c = convert(state, headless, Form::rms_norm);
-  CHECK(compare_streams(state, headless, c.state, c.layout).deviation < 1e-13);
+  CHECK(compare_streams(state, headless, c.state, c.plan).deviation < 1e-13);
   CHECK(largest(c.state.at("ln_f.weight") - state.at("ln_f.weight")) == 0);
   CHECK(c.state.find("h.0.ln_1.weight") == nullptr);
   CHECK_THROWS_WITH(convert(state, headless, Form::crms_norm),
@@ -185,10 +184,10 @@ TEST_CASE("norms that are kept hold their gains, where others than readers see t
   for (const auto& [name, tensor] : c.state) wrong.add(name, name == "ln_f.bias" ? tensor * 1.001 : tensor);
   CHECK_THAT(verdict(wrong).sentence(), Contains("different: ") && Contains("ln_f.bias["));
 
-  streams::Placement none = placed(state);
+  streams::Plan none = placed(state);
   for (streams::NormPlace& n : none.norms) n.folds = false;
   const Conversion unfolded = convert(state, none, Form::rms_norm);
-  CHECK(compare_streams(state, none, unfolded.state, unfolded.layout).deviation < 1e-13);
+  CHECK(compare_streams(state, none, unfolded.state, unfolded.plan).deviation < 1e-13);
   CHECK(unfolded.state.size() == state.size() + 1);  // the head
   for (const auto& [name, tensor] : state) {
     INFO(name);
@@ -204,6 +203,12 @@ TEST_CASE("what a description leaves out or says twice is refused by name") {
   const std::tuple<const char*, const char*, const char*> wrong[] = {
       {"\"width\": 8,", "", "\"width\" is 0"},
       {"\"width\": 8", "\"width\": 8, \"width\": 8", "twice"},
+      {"\"width\": 8", "\"width\": -8", "\"width\" is '-8', expected a whole number from 0 on"},
+      {"\"wpe.weight\": 1", "\"wpe.weight\": 1, \"wpe.weight\": 1", "\"wpe.weight\" is there twice"},
+      {"\"wpe.weight\": 1", "\"wpe.weight\": [1]", "writer \"wpe.weight\" is '[1]', expected a whole number"},
+      {"\"wpe.weight\": 1", "\"wpe.weight\": {\"dim\": 9}", "no dimension 9"},
+      {"\"norm\": \"ln_f\"", "\"norm\": 3", "\"norm\" of tied \"wte.weight\" is '3', expected a string"},
+      {"\"width\": 8", "\"width\": 8,,", "json: byte "},
       {"\"others\"", "\"rest\"", "\"rest\""},
       {"\"1e-5\"", "\"small\"", "small"},
       {"\"1e-5\"", "{\"eps\": 1e-5, \"gain\": \"2+w\"}", "the gain of norm \"h.*.ln_1\" is \"2+w\""},
@@ -220,7 +225,7 @@ TEST_CASE("what a description leaves out or says twice is refused by name") {
   for (const auto& [from, to, says] : wrong)
     CHECK_THROWS_WITH(placed(state, replaced(kGpt2, from, to)), Contains(says));
   // A tensor without any description stops the conversion.
-  const streams::Placement unplaced = placed(state, replaced(kGpt2, "\"wpe.weight\": 1,", ""));
+  const streams::Plan unplaced = placed(state, replaced(kGpt2, "\"wpe.weight\": 1,", ""));
   CHECK_THROWS_WITH(convert(state, unplaced, Form::rms_norm), Contains("'wpe.weight'") && Contains("unexpected"));
   // A norm without a description stops it, too.
   CHECK_THROWS_WITH(convert(state, placed(state, replaced(kGpt2, "\"h.*.ln_2\": \"1e-5\",", "")), Form::rms_norm),
@@ -232,13 +237,13 @@ TEST_CASE("norms without gain and bias are known by their readers") {
   manual_seed(2);
   state.add("table", randn({5, 6}, kF64) + 1.0);
   state.add("out.0.weight", randn({3, 6}, kF64));
-  const streams::Placement layout = streams::placement_in(
-      streams::Layout::from_json(R"({"width": 6, "norms": {"norm.*": "1e-12"}, "writers": {"table": 1},
+  const streams::Plan layout =
+      streams::plan_in(streams::Layout::from_json(R"({"width": 6, "norms": {"norm.*": "1e-12"}, "writers": {"table": 1},
                                          "readers": {"out.*.weight": {"dim": 1, "norm": "norm.*"}}})"),
-      state, Form::layer_norm);
+                       state, Form::layer_norm);
   REQUIRE(layout.norms.size() == 1);
   CHECK(layout.norms[0].name == "norm.0");
   CHECK(layout.norms[0].eps == 1e-12);
   const Conversion c = convert(state, layout, Form::crms_norm);
-  CHECK(compare_streams(state, layout, c.state, c.layout).deviation < 1e-13);
+  CHECK(compare_streams(state, layout, c.state, c.plan).deviation < 1e-13);
 }

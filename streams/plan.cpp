@@ -1,4 +1,4 @@
-#include "streams/placement.h"
+#include "streams/plan.h"
 
 #include <algorithm>
 #include <map>
@@ -14,18 +14,18 @@
 
 namespace isonorm::streams {
 
-const NormPlace* Placement::find_norm(const std::string& name) const {
+const NormPlace* Plan::find_norm(const std::string& name) const {
   for (const NormPlace& n : norms)
     if (n.name == name) return &n;
   return nullptr;
 }
 
-bool Placement::behind_table(const std::string& norm) const {
+bool Plan::behind_table(const std::string& norm) const {
   return std::ranges::any_of(places, [&](const Place& p) { return p.role == Role::writer && p.norm == norm; });
 }
 
-Placement placement_of(const nn::Module& module) {
-  Placement layout;
+Plan plan_of(const nn::Module& module) {
+  Plan layout;
   const Stream* const stream = stream_of(module);
   check(stream != nullptr, "layout: the model has no norm of a stream");
   std::map<const nn::Norm*, std::string> name_of_norm;
@@ -114,7 +114,7 @@ class Resolver {
   Resolver(const Layout& layout, const TensorMap& state, bool converted)
       : layout_(layout), state_(state), converted_(converted) {}
 
-  Placement take() {
+  Plan take() {
     const std::set<std::string> of_norms = norm_names();
     std::vector<std::string> names;
     for (const auto& [name, _] : state_)
@@ -125,8 +125,8 @@ class Resolver {
     untie();
     check_norms();
     know_biases();
-    placement_.width = layout_.width(), placement_.recentred = layout_.recentred();
-    return std::move(placement_);
+    plan_.width = layout_.width(), plan_.recentred = layout_.recentred();
+    return std::move(plan_);
   }
 
  private:
@@ -135,11 +135,11 @@ class Resolver {
   std::set<std::string> norm_names() {
     std::set<std::string> names;
     const auto add_norm = [&](const std::string& name, const Layout::Norm& said) {
-      if (placement_.find_norm(name)) return;
+      if (plan_.find_norm(name)) return;
       NormPlace n{.name = name, .eps = said.eps, .plus_one = said.plus_one, .folds = !layout_.keeps(name)};
       if (state_.find(name + ".weight")) n.weight = name + ".weight", names.insert(n.weight);
       if (state_.find(name + ".bias")) n.bias = name + ".bias", names.insert(n.bias);
-      placement_.norms.push_back(n);
+      plan_.norms.push_back(n);
     };
     for (const auto& norm : layout_.norms()) {
       bool found = norm.first.find('*') == std::string::npos;
@@ -162,14 +162,14 @@ class Resolver {
     const auto meet = [&](const std::string& norm) {
       if (const auto* of = norm.empty() ? nullptr : layout_.norm_of(norm)) met_norms_.insert(of->first);
     };
-    for (const Place& p : placement_.places) meet(p.norm);
-    for (const Layout::Tied& t : placement_.tied) meet(t.norm);
+    for (const Place& p : plan_.places) meet(p.norm);
+    for (const Layout::Tied& t : plan_.tied) meet(t.norm);
     for (const auto& [pattern, _] : layout_.norms())
       check(met_norms_.contains(pattern), "layout: no tensor or reader is of a norm \"", pattern, "\"");
     for (const std::string& pattern : layout_.kept()) {
       std::vector<std::string> stars;
       check(std::ranges::any_of(
-                placement_.norms,
+                plan_.norms,
                 [&](const NormPlace& n) { return n.name == pattern || names::matches(pattern, n.name, stars); }),
             "layout: \"kept\": no norm is called \"", pattern, "\"");
     }
@@ -186,11 +186,11 @@ class Resolver {
       p.norm.clear();
     }
     if (!converted_ || state_.find(e.scale)) p.scale = e.scale;
-    placement_.places.push_back(p);
+    plan_.places.push_back(p);
   }
 
   const Place* find(const std::string& name) const {
-    for (const Place& p : placement_.places)
+    for (const Place& p : plan_.places)
       if (p.name == name) return &p;
     return nullptr;
   }
@@ -201,43 +201,43 @@ class Resolver {
       const Place* table = find(t.table);
       if (plain_norms_) add_plain_norm(t.norm);
       if (table && state_.find(t.weight) && !find(t.weight))
-        placement_.places.push_back(
+        plan_.places.push_back(
             {.name = t.weight, .role = Role::reader, .dim = table->dim, .norm = t.norm, .bias = t.bias});
       else
-        placement_.tied.push_back(t);
+        plan_.tied.push_back(t);
     }
   }
 
   // A reader's bias is known through its reader; it may be as long as the stream is wide without being a writer.
   void know_biases() {
     std::set<std::string> biases;
-    for (const Place& p : placement_.places)
+    for (const Place& p : plan_.places)
       if (p.role == Role::reader) biases.insert(p.bias);
-    for (Place& p : placement_.places) p.said = p.said || biases.contains(p.name);
+    for (Place& p : plan_.places) p.said = p.said || biases.contains(p.name);
     for (const std::string& name : biases)
-      if (state_.find(name) && !find(name)) placement_.places.push_back({.name = name});
+      if (state_.find(name) && !find(name)) plan_.places.push_back({.name = name});
   }
 
   // A norm without gain and bias has no tensor that reveals it: it is added when a reader names it.
   void add_plain_norm(const std::string& name) {
-    if (placement_.find_norm(name)) return;
-    if (const auto* norm = layout_.norm_of(name)) placement_.norms.push_back({.name = name, .eps = norm->second.eps});
+    if (plan_.find_norm(name)) return;
+    if (const auto* norm = layout_.norm_of(name)) plan_.norms.push_back({.name = name, .eps = norm->second.eps});
   }
 
   const Layout& layout_;
   const TensorMap& state_;
   const bool converted_;
-  Placement placement_;
+  Plan plan_;
   std::set<std::string> met_norms_;
   bool plain_norms_ = false;  // whether a pattern of norms matched no tensor
 };
 
 }  // namespace
 
-Placement placement_in(const Layout& layout, const TensorMap& state, Form form, bool converted) {
-  Placement placement = Resolver(layout, state, converted).take();
-  placement.form = form;
-  return placement;
+Plan plan_in(const Layout& layout, const TensorMap& state, Form form, bool converted) {
+  Plan plan = Resolver(layout, state, converted).take();
+  plan.form = form;
+  return plan;
 }
 
 std::vector<FileStream> streams_in(const std::vector<std::pair<std::string, Layout>>& streams, const TensorMap& state,
@@ -247,13 +247,13 @@ std::vector<FileStream> streams_in(const std::vector<std::pair<std::string, Layo
   for (const auto& [name, layout] : streams) {
     std::optional<Scope> scope;
     if (!name.empty()) scope.emplace(name);
-    found.push_back({name, placement_in(layout, state, form, converted), {}});
+    found.push_back({name, plan_in(layout, state, form, converted), {}});
     const auto own = [&](const std::string& tensor) {
       if (!state.find(tensor)) return;
       const size_t at = stream_of.emplace(tensor, found.size() - 1).first->second;
       check(at + 1 == found.size(), "layout: tensor '", tensor, "' is in stream '", found[at].name, "', too");
     };
-    const Placement& p = found.back().placement;
+    const Plan& p = found.back().plan;
     for (const Place& place : p.places) own(place.name), own(place.scale);
     for (const NormPlace& n : p.norms) own(n.weight), own(n.bias);
   }
@@ -264,7 +264,7 @@ std::vector<FileStream> streams_in(const std::vector<std::pair<std::string, Layo
   return found;
 }
 
-std::string spec_of(const Placement& p) {
+std::string spec_of(const Plan& p) {
   json spec{{"width", p.width},
             {"norms", json::object()},
             {"writers", json::object()},

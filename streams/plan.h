@@ -1,4 +1,4 @@
-// Placement lists for each tensor of a checkpoint whether it writes to the residual stream, reads from it through a
+// Plan lists for each tensor of a checkpoint whether it writes to the residual stream, reads from it through a
 // norm, or does neither. This is all that a conversion needs to know about a model. It comes from a module that was put
 // on a stream, or from a layout and a file.
 #pragma once
@@ -39,7 +39,7 @@ struct Place {
   bool said = true;  // false: neutral only because the layout does not say otherwise (convertible.h)
 };
 
-struct Placement {
+struct Plan {
   Form form = Form::layer_norm;  // the coordinates of the parameters
   int64_t width = 0;             // d, of the Pre-LN model
   std::vector<Place> places;     // all tensors except gains and biases of norms, and layer scales
@@ -61,13 +61,13 @@ inline constexpr const char* kStreamForm = "stream.form";
 // The metadata entry that lists the modules whose input must be recentred, as JSON.
 inline constexpr const char* kStreamRecentred = "stream.recentred";
 
-// The placement of a module that was put on a stream (streams/parametrize.h). Raw storage holds the Pre-LN model's
+// The plan of a module that was put on a stream (streams/parametrize.h). Raw storage holds the Pre-LN model's
 // parameters, so a LayerNorm model in raw storage counts as layer_norm whatever its form is. Throws if the module is on
 // no stream, if a writer, reader or norm has a parametrisation of its own, or if a norm or table that a reader uses is not in
 // the module.
-Placement placement_of(const nn::Module& module);
+Plan plan_of(const nn::Module& module);
 
-// The placement of the tensors of a checkpoint in the coordinates of `form`. The gain and bias of a norm are
+// The plan of the tensors of a checkpoint in the coordinates of `form`. The gain and bias of a norm are
 // "<norm>.weight" and "<norm>.bias" if `state` has them; the layout need not name the biases of readers. If `state` has
 // the head of a tied table, the head becomes a reader of its own.
 //
@@ -77,21 +77,21 @@ Placement placement_of(const nn::Module& module);
 // converted: `state` is the result of a conversion, so layer scales may be missing (gains may be missing in any state).
 // Throws as Layout::entries_of(), if a writer or reader has no dimension, or if a norm of the layout has neither a
 // tensor nor a reader.
-Placement placement_in(const Layout& layout, const TensorMap& state, Form form, bool converted = false);
+Plan plan_in(const Layout& layout, const TensorMap& state, Form form, bool converted = false);
 
 // One stream of a checkpoint and its tensors, in the order of the file.
 struct FileStream {
   std::string name;  // empty if there is only one stream
-  Placement placement;
+  Plan plan;
   TensorMap outline;
 };
 // The streams that a description names. A tensor that no stream names goes to the first, where check_convertible()
-// refuses it. Throws as placement_in(), naming the stream, and if a tensor is in two streams.
+// refuses it. Throws as plan_in(), naming the stream, and if a tensor is in two streams.
 std::vector<FileStream> streams_in(const std::vector<std::pair<std::string, Layout>>& streams, const TensorMap& state,
                                    Form form, bool converted = false);
 
-// The JSON that describes these places to `convert --spec`: from_json() and placement_in() give the same placement.
+// The JSON that describes these places to `convert --spec`: from_json() and plan_in() give the same plan.
 // Throws if a norm cannot be described: it does not normalize, has a factor, or keeps its gain.
-std::string spec_of(const Placement& placement);
+std::string spec_of(const Plan& plan);
 
 }  // namespace isonorm::streams
