@@ -69,7 +69,9 @@ std::vector<Curve> curves_of(const Figure& figure) {
 void add_rows(std::string& page, const std::vector<FieldDescription>& fields, const std::string& before) {
   for (const FieldDescription& f : fields) {
     const std::string name = before + f.name;
-    page += text("| `", name, "` | ", f.kind, " | ", f.meaning, " |\n");
+    page += text("| `", name, "` | ", f.kind, " | ");
+    for (const char c : f.meaning) page += c == '|' ? std::string("\\|") : std::string(1, c);  // else a new column
+    page += " |\n";
     add_rows(page, f.members, name + (f.kind.starts_with("list") ? "[]." : "."));
   }
 }

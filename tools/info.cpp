@@ -163,7 +163,7 @@ std::string fit_text(const data::PictureFit& fit, int64_t side) {
               edge == side ? "" : text(", of which the middle ", square(side)));
 }
 
-void add_spec(Info& info, const Metadata& description) {
+void add_data_spec(Info& info, const Metadata& description) {
   const training::DataSpec& spec = info.spec;
   if (!spec.alphabet.empty()) info.say("alphabet", plural(spec.alphabet.size(), "byte"));
   if (!spec.tokenizer.empty())
@@ -208,7 +208,7 @@ void add_file(Info& info, const std::string& path) {
       info.metadata.emplace(key, value);
       info.say("says", printable(text(key, " = ", value), 200));
     }
-  add_spec(info, file.description);
+  add_data_spec(info, file.description);
   add_tensors(info, file.state, file.foreign);
 }
 

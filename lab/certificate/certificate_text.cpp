@@ -291,7 +291,7 @@ const reports::Schema<Certificate>& certificate_schema() {
       reports::Fields<Certificate>()
           .add(
               "verdict", [](const Certificate& c) { return name_of(c.result.verdict); },
-              "over all trainings and points")
+              "`equivalent`, `different` or `undecided`, over all trainings and points")
           .add(
               "sentence", [](const Certificate& c) { return c.document.sentence; }, "why, with the numbers that decide")
           .add(

@@ -31,7 +31,7 @@ const Schema<Whole>& schema() {
   const auto part = Fields<Part>().add("name", &Part::name, "what it is").add("deviation", &Part::deviation, "size");
   static const Schema<Whole> all{"whole", "All kinds of fields.",
                                  Fields<Whole>()
-                                     .add("verdict", &Whole::verdict, "a word")
+                                     .add("verdict", &Whole::verdict, "a |word|")
                                      .add("passed", &Whole::passed, "a flag")
                                      .add("steps", &Whole::steps, "a count")
                                      .add("loss", &Whole::loss, "a number")
@@ -75,17 +75,18 @@ TEST_CASE("result: JSON has every field, and null for numbers that are missing o
 }
 
 TEST_CASE("result: the page has the kind and the meaning of every field") {
-  CHECK_THAT(to_markdown({&schema()}),
-             Catch::Matchers::EndsWith(
-                 "## whole\n\nAll kinds of fields.\n\n| field | kind | meaning |\n|---|---|---|\n"
-                 "| `verdict` | string | a word |\n| `passed` | boolean | a flag |\n| `steps` | integer | a count |\n"
-                 "| `loss` | number | a number |\n| `twice` | number | a function |\n| `losses` | list of numbers | a "
-                 "curve |\n"
-                 "| `parts` | list of objects | objects |\n| `parts[].name` | string | what it is |\n"
-                 "| `parts[].deviation` | number or null | size |\n"
-                 "| `best` | object or null | an object, if there is one |\n| `best.name` | string | what it is |\n"
-                 "| `best.deviation` | number or null | size |\n"
-                 "| `known` | object | members that the description does not name |\n\n"));
+  CHECK_THAT(
+      to_markdown({&schema()}),
+      Catch::Matchers::EndsWith(
+          "## whole\n\nAll kinds of fields.\n\n| field | kind | meaning |\n|---|---|---|\n"
+          "| `verdict` | string | a \\|word\\| |\n| `passed` | boolean | a flag |\n| `steps` | integer | a count |\n"
+          "| `loss` | number | a number |\n| `twice` | number | a function |\n| `losses` | list of numbers | a "
+          "curve |\n"
+          "| `parts` | list of objects | objects |\n| `parts[].name` | string | what it is |\n"
+          "| `parts[].deviation` | number or null | size |\n"
+          "| `best` | object or null | an object, if there is one |\n| `best.name` | string | what it is |\n"
+          "| `best.deviation` | number or null | size |\n"
+          "| `known` | object | members that the description does not name |\n\n"));
 }
 
 TEST_CASE("result: a column with two numbers becomes two, and counts stay whole") {

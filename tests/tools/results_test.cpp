@@ -1,4 +1,6 @@
 // What --json writes is what docs/results.md says: every field, with its kind, and no other.
+#include <set>
+
 #include "core/error.h"
 #include "tests/support/read_text.h"
 #include "tests/tools/small_run.h"
@@ -25,14 +27,14 @@ std::map<std::string, Kinds> results_of(const std::string& page) {
 }
 
 bool is_of_kind(const json& value, std::string kind) {
-  if (kind.ends_with(" or null")) {
-    if (value.is_null()) return true;
-    kind.resize(kind.size() - 8);
-  }
   if (kind.starts_with("list of ")) {
     std::string one = kind.substr(8);  // "numbers or null", "lists of values"
     one.erase(std::min(one.find(' '), one.size()) - 1, 1);
     return value.is_array() && std::ranges::all_of(value, [&](const json& v) { return is_of_kind(v, one); });
+  }
+  if (kind.ends_with(" or null")) {
+    if (value.is_null()) return true;
+    kind.resize(kind.size() - 8);
   }
   return kind == "value"     ? value.is_primitive()
          : kind == "string"  ? value.is_string()
