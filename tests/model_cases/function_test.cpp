@@ -1,4 +1,4 @@
-// What a model computes: the formulas of its papers, in every form of its stream, at once and token by token.
+// Logits and gradients equal the formulas in single ops, in every form of the stream, at once and token by token.
 #include "autograd/engine.h"
 #include "nn/encoder_decoder.h"
 #include "nn/evaluation_mode.h"
@@ -25,7 +25,7 @@ streams::StreamOptions own_form(const ModelCase& c) { return {.form = c.model.st
 
 }  // namespace
 
-TEST_CASE("models: logits and gradients are those of the formulas in single ops") {
+TEST_CASE("models: logits and gradients equal the formulas in single ops") {
   // Pre-LN before Post-LN, defined here: a pending branch output meets a connection that does not add it itself.
   const nn::Arrangement own{
       "pre_then_post",

@@ -12,15 +12,14 @@
 
 namespace isonorm::test {
 
-// What a row promises, unless it says that it is refused.
+// Properties that a row promises, unless it names the line that refuses one.
 enum class Promise {
-  forms,            // every form of the stream computes one function and trains as one model
-  convert,          // its files are converted to every form and back
-  prove,            // prove() finds all forms equivalent, and none of its negative controls
-  audit,            // audit() finds the directions that no loss sees
-  cache,            // decoding with a KV cache gives the rows of the whole sequence
-  tensor_parallel,  // ranks that share its heads and hidden units compute the model of one rank
-  onnx              // an ONNX file of it computes its logits
+  forms,            // All forms of the residual stream compute one function and train as one model.
+  convert,          // Files are converted to every form and back.
+  prove,            // prove() finds all forms equivalent, and every negative control different.
+  audit,            // audit() finds the directions that the loss does not see.
+  tensor_parallel,  // Ranks that share heads and hidden units compute the model of one rank.
+  onnx              // An ONNX file computes the logits.
 };
 
 struct ModelCase {

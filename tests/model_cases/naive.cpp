@@ -136,7 +136,7 @@ class Naive {
            matmul(x, from_vector(swap, {size, size})) * from_vector(sine, {time, size});
   }
 
-  // What is added to the scores of a causal or an ALiBi attention, [heads, time, time].
+  // The causal mask and the biases of ALiBi, added to the scores: [heads, time, time].
   Tensor scores_added(int64_t time, bool causal) const {
     std::vector<double> added;
     const auto slope = [&](int64_t head) {  // 2108.12409, section 3 and its code

@@ -75,11 +75,12 @@ TEST_CASE("models: ranks that share the rows of a batch have the gradients of on
 
 TEST_CASE("models: ranks that share heads and hidden units have the logits and gradients of one process") {
   each_model(Promise::tensor_parallel, [](const ModelCase& c) {
-    const auto [inputs, targets] = batch_of(c);
+    const Batch b = batch_of(c);
+    const training::Examples batch{b.inputs, b.targets};
     const streams::StreamOptions stream{.form = forms_of(c).back()};
     const std::unique_ptr<nn::Module> whole = drawn(c, stream);
     manual_seed(4);
-    const double loss = training::differentiate(*whole, training::cross_entropy_of, {inputs, targets});
+    const double loss = training::differentiate(*whole, training::cross_entropy_of, batch);
     const TensorMap weights = whole->state_dict(), expected = gradients_of(*whole);
     const nn::TransformerOptions t = c.model.complete().transformer();
     run_ranks(2, [&](Group& g) {
@@ -93,10 +94,10 @@ TEST_CASE("models: ranks that share heads and hidden units have the logits and g
       parallel::TensorParallel split(*part, t, g, {.rows = rows});
       split.load(weights);
       manual_seed(4);
-      const double found = training::cross_entropy_of(*part, {inputs, targets}).item();
+      const double found = training::cross_entropy_of(*part, batch).item();
       check(std::abs(found - loss) <= kRounding * loss, "the loss is ", found, ", expected ", loss);
       manual_seed(4);
-      backward(training::cross_entropy_of(*part, {inputs, targets}));
+      backward(training::cross_entropy_of(*part, batch));
       check_gradients(split.whole(gradients_of(*part)), expected);
     });
   });

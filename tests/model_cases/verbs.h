@@ -1,4 +1,4 @@
-// What the properties call of the verbs of the program: convert, verify, prove, audit, export.
+// Calls of the functions behind the verbs convert, verify, prove, audit and export. Only this file names them.
 #pragma once
 
 #include "equivalence/compare/audit.h"
