@@ -86,7 +86,7 @@ int main() try {
   const equivalence::TableResult table = equivalence::table(grid);
   std::printf("%-31s %-10s %-10s %s\n", title_of(grid.columns[0]).c_str(), "expected", "observed", "because");
   for (const equivalence::Cell& cell : table.cells)
-    std::printf("%-31s %-10s %-10s %s\n", cell.variant.name, name_of(cell.expected), name_of(cell.verdict),
+    std::printf("%-31s %-10s %-10s %s\n", cell.variant.name, name_of(cell.expected), name_of(cell.observed),
                 cell.because.c_str());
   return proof.equivalent() && table.as_expected() ? 0 : 1;
 } catch (const Error& e) {
