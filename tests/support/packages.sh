@@ -6,4 +6,4 @@ cmake --preset packages -B "$2" "${@:3}" >/dev/null
 cmake --build "$2" --parallel 2
 rm -rf "$2/packages"
 (cd "$2" && cpack)
-scripts/scripts/packaging/check "$2/packages"
+scripts/packaging/check "$2/packages"
