@@ -23,12 +23,13 @@ isonorm() {
   tail -n 1 "$work/said"
 }
 
-# differ WORDS...: the same for a command that must find two models different.
-differ() {
+# ends_with CODE WORDS...: the same for a command that must end with this exit code.
+ends_with() {
+  local code=0 expected=$1
+  shift
   printf '$ isonorm %s\n' "$*"
-  local code=0
   "$program" "$@" >"$work/said" 2>&1 || code=$?
-  ((code == 1)) || fail "exit code $code, expected 1: $(tail -n 1 "$work/said")"
+  ((code == expected)) || fail "exit code $code, expected $expected: $(tail -n 1 "$work/said")"
   tail -n 1 "$work/said"
 }
 
@@ -52,7 +53,7 @@ for converted in kept rms; do isonorm verify "$model" "$converted" -q; done
 
 printf '\nIts stream in another basis, as QuaRot and SliceGPT turn it. verify finds the basis where it is asked to.\n'
 isonorm rotate rms turned --basis haar:1 -q
-differ verify rms turned -q
+ends_with 5 verify rms turned -q
 isonorm verify rms turned --up-to rotation -q
 
 printf '\nA few steps of fine-tuning, and back.\n'
@@ -67,7 +68,7 @@ isonorm train --init before --data ids --token-vocab "$vocabulary" --batch 1 --s
 isonorm export tuned.ckpt tuned --like "$model"
 isonorm import tuned again
 isonorm verify tuned.ckpt again -q
-differ verify before again -q
+ends_with 1 verify before again -q
 
 python=${PYTHON:-python3}
 printf '\n'

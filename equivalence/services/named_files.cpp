@@ -1,6 +1,7 @@
 #include "equivalence/services/named_files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>

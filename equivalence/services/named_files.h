@@ -2,12 +2,14 @@
 // Trouble with an output shows before minutes of work, not after.
 #pragma once
 
-#include <sys/stat.h>
+#include <sys/types.h>
 
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
+
+struct stat;  // of <sys/stat.h>
 
 namespace isonorm::services {
 

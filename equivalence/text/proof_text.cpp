@@ -146,7 +146,7 @@ std::string run_name(const RunResult& run) {
   if (run.device) return text(run.form, " on ", *run.device);
   if (*run.negative_control) return text(run.form, ", ", run.negative_control);
   if (!run.variant->raw()) return text(run.form, " ", run.variant->name);
-  return run.seed == 0 ? run.form : text(run.form, " + 1 ulp (seed ", run.seed, ")");
+  return run.seed == 0 ? run.form : text(run.form, " + 1 ulp (", run.seed, ")");
 }
 
 std::string sentence_of(const ProofResult& proof) {

@@ -11,7 +11,7 @@ namespace isonorm::equivalence {
 // good: equivalent; bad: different.
 reports::Tone tone_of(Verdict verdict);
 
-// "rms_norm", "rms_norm projected_once", "rms_norm, gains frozen", "layer_norm + 1 ulp (seed 3)".
+// "rms_norm", "rms_norm projected_once", "rms_norm, gains frozen", "layer_norm + 1 ulp (3)": control 3.
 std::string run_name(const RunResult& run);
 
 // Largest deviation of loss, gradient and weights, each with the controls' deviation if the run has controls.

@@ -40,7 +40,7 @@ TEST_CASE("proof: one row per run, reference and controls first, a gap between t
   CHECK(rows[0][2].text.empty());
   CHECK(rows[0][5].text == "81.23 %");
   CHECK(rows[1].empty());
-  CHECK(rows[2][0].text == "layer_norm + 1 ulp (seed 1)");
+  CHECK(rows[2][0].text == "layer_norm + 1 ulp (1)");
   CHECK(rows[2][8].text.empty());
   CHECK(*rows[7][4].value == proof.runs[0].largest.weight);
   CHECK(*rows[7][4].beside == proof.largest_control.weight);

@@ -78,7 +78,7 @@ TEST_CASE("text table: that of a proof fits 80 and 100 columns; verdicts stand i
   const std::string wide = to_text(table, false);
   CHECK(split(wide)[0].ends_with("loss           gradient            weights      test   predicts"));
   CHECK(split(wide)[1].ends_with(
-      "/ control          / control          / control  accuracy  otherwise   expected   observed"));
+      "/ control          / control          / control  accuracy  otherwise    expected    observed"));
   for (size_t width : {60u, 80u, 100u}) {
     const std::string s = to_text(table, false, width);
     for (const std::string& line : split(s)) CHECK(text_length(line) <= width);

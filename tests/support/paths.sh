@@ -10,10 +10,10 @@ for file in "${@:4}"; do
 done
 
 rm -rf "$build"
-object='CMakeFiles/isonorm_fast.dir/Unity/unity_optim_streams_distributed_parallel_cxx.cxx.o'
+object='CMakeFiles/isonorm_fast.dir/Unity/unity_optim_streams_distributed_distributed/parallel_cxx.cxx.o'
 for folder in "$build/one" "$build/with a space/and longer"; do
   mkdir -p "$folder"
-  (cd "$source" && cp -r CMakeLists.txt isonorm.h cmake $(ls -d */*.h */CMakeLists.txt | cut -d/ -f1 | sort -u) "$folder")
+  (cd "$source" && cp -r CMakeLists.txt isonorm.h cmake $(ls -d */*.h */*/*.h */CMakeLists.txt | cut -d/ -f1 | sort -u | grep -vx build) "$folder")
   cmake -S "$folder" -B "$folder/build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DISONORM_UNITY=ON \
     -DISONORM_GPU=off -DISONORM_BUILD_TESTS=OFF -DISONORM_BUILD_TOOLS=OFF -DISONORM_BUILD_EXAMPLES=OFF -DISONORM_BUILD_BENCHMARKS=OFF >/dev/null
   CCACHE_DISABLE=1 ninja -C "$folder/build" "$object" >/dev/null

@@ -15,7 +15,7 @@ TEST_CASE("experiment: a confirmed claim is 0, with table, report, JSON and pict
   const Folder f;
   const ChildResult r = f.succeeds("experiment invariance --seed 3 --report @r.html --json @r.json --svg @pictures");
   CHECK(r.err.empty());
-  for (const char* part : {"rms_norm", "W + 1 c^T", "\nConfirmed. ", "It would have been refuted by "})
+  for (const char* part : {"rms_norm", "W + 1 c^T", "\nConfirmed", "It would have been refuted by "})
     CHECK(contains(r.out, part));
   const auto object = f.json("r.json");
   CHECK(object["experiment"] == "invariance");

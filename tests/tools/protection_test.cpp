@@ -212,8 +212,8 @@ TEST_CASE("no verb overwrites its inputs") {
     const Words outputs = f.words(row.outputs);
     for (size_t i = 1; i < outputs.size(); ++i)
       for (size_t j = 0; j < i; ++j) {
-        Words words = with_output(f, row, outputs[i], f / "new");
-        words.insert(words.end(), {outputs[j], f / "new"});
+        Words words = with_output(f, row, outputs[j], f / "new");  // outputs[0] may be the word OUT
+        words.insert(words.end(), {outputs[i], f / "new"});
         INFO(row.line << ' ' << outputs[i] << ' ' << outputs[j]);
         check_refusal(run_child(words), 2, verb, "name the same file");
       }

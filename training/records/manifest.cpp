@@ -106,23 +106,23 @@ std::string said(const OptionList& given) {
 }
 
 reports::Environment environment_of(const Manifest& m, double seconds) {
-  reports::Environment e{
-      .facts = {{"isonorm", m.version},
-                {"compiler", text(m.compiler, " ", m.flags)},
-                {"cpu", m.cpu},
-                {"kernels", m.instructions},
-                {"kernels_reason", m.instructions_reason},
-                {"products", m.products},
-                {"blas", text(m.blas_version, ", core ", m.blas_core, ", ", m.blas_flavour, " flavour")},
-                {"threads", int64_t{m.threads}},
-                {"dtype", m.dtype},
-                {"seed", option_value("seed", text(m.seed))}},
-      .command = m.command,
-      .seconds = seconds};
-  if (!m.classes.empty()) e.facts.push_back({"classes", data::class_list(m.classes)});
+  reports::Environment e{.command = m.command, .seconds = seconds};
+  // One by one: GCC 12 destroys a list of such values wrongly if an allocation fails within it.
+  const auto add = [&](const char* name, reports::Value value) { e.facts.push_back({name, std::move(value)}); };
+  add("isonorm", m.version);
+  add("compiler", text(m.compiler, " ", m.flags));
+  add("cpu", m.cpu);
+  add("kernels", m.instructions);
+  add("kernels_reason", m.instructions_reason);
+  add("products", m.products);
+  add("blas", text(m.blas_version, ", core ", m.blas_core, ", ", m.blas_flavour, " flavour"));
+  add("threads", int64_t{m.threads});
+  add("dtype", m.dtype);
+  add("seed", option_value("seed", text(m.seed)));
+  if (!m.classes.empty()) add("classes", data::class_list(m.classes));
   for (const auto& [name, value] :
        {std::pair{"data_sha256", &m.data_sha256}, {"init_sha256", &m.init_sha256}, {"earlier", &m.earlier}})
-    if (!value->empty()) e.facts.push_back({name, *value});
+    if (!value->empty()) add(name, *value);
   for (const auto& [name, value] : m.options) e.options.push_back({name, option_value(name, value)});
   return e;
 }

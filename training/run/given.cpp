@@ -39,7 +39,7 @@ void check_together(const TrainingOptions& o, const Given& given) {
     throw UsageError("--test-share and --test-data: with --test-data nothing of --data is for test passes");
   if (given.contains("test_share") && input == Input::images && data::holds_images(o.data) &&
       data::has_own_tests(o.data))
-    throw UsageError(text("--test-share: ", data::image_folder(o.data), " has images for tests of its own"));
+    throw UsageError(text("--test-share: ", data::image_folder(o.data), " has its own test images"));
   if (given.contains("letters") && (input == Input::images || !o.data.empty()))
     throw UsageError("--letters belongs to models of texts and of pairs without --data");
   for (const auto& [option, asked] :
