@@ -25,8 +25,8 @@ constexpr int64_t kHidden = 40, kBlocks = 2, kStreams = 4, kHead = 8;
 struct WritingNorm : nn::PreNorm {
   WritingNorm(bool gain, bool enters)
       : PreNorm(kNewerWidth, nn::ConnectionOptions{.affine = gain}.not_foldable()), enters(enters) {}
-  Tensor forward(const Tensor& x) override {
-    const Tensor rows = PreNorm::forward(x);
+  Tensor write(const Tensor& x) {
+    const Tensor rows = (*this)(x);
     return enters && weight.defined() ? projected(rows) : rows;
   }
   const bool enters;
@@ -35,7 +35,7 @@ struct WritingNorm : nn::PreNorm {
 // A norm that reads rows before they are on the stream.
 struct EnteringNorm : nn::PreNorm {
   explicit EnteringNorm(bool enters) : PreNorm(kNewerWidth), enters(enters) {}
-  Tensor forward(const Tensor& x) override { return PreNorm::forward(enters ? projected(x) : x); }
+  Tensor enter(const Tensor& x) { return (*this)(enters ? projected(x) : x); }
   const bool enters;
 };
 
@@ -64,23 +64,23 @@ struct PeriBlock : Branch {
   nn::LayerNorm& norm = add("norm", nn::LayerNorm(kNewerWidth, {.affine = false}));
   WritingNorm& after;
   PeriBlock(bool gain, bool enters) : after(add("after", WritingNorm(gain, enters))) {}
-  Tensor forward(const Tensor& x) override { return x + after(Branch::forward(norm(x))); }
+  Tensor forward(const Tensor& x) override { return x + after.write(Branch::forward(norm(x))); }
 };
 struct Peri : Net<PeriBlock> {
   WritingNorm& first;
   nn::LayerNorm& last = add("last", nn::LayerNorm(kNewerWidth, {.affine = false}));
   Peri(bool gain, bool enters) : Net(gain, enters), first(add("first", WritingNorm(gain, enters))) {}
-  Tensor forward(const Tensor& ids) override { return head(last(through(first(table(ids))))); }
+  Tensor forward(const Tensor& ids) override { return head(last(through(first.write(table(ids))))); }
 };
 
 struct Olmo2Block : Branch {
   WritingNorm& after = add("after", WritingNorm(true, false));
-  Tensor forward(const Tensor& x) override { return x + after(Branch::forward(x)); }
+  Tensor forward(const Tensor& x) override { return x + after.write(Branch::forward(x)); }
 };
 struct Olmo2 : Net<Olmo2Block> {
   EnteringNorm& last;
   explicit Olmo2(bool enters) : last(add("last", EnteringNorm(enters))) {}
-  Tensor forward(const Tensor& ids) override { return head(last(through(table(ids)))); }
+  Tensor forward(const Tensor& ids) override { return head(last.enter(through(table(ids)))); }
 };
 
 enum class Coefficients { numbers, of_normed, of_bare };
