@@ -74,18 +74,33 @@ void Printing::check() const {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void print_and_write(std::string_view shown, const std::function<void()>& write_files) {
+namespace {
+
+void print_then_write(const std::function<void()>& print, const std::function<void()>& write_files) {
   Printing printing;
-  printing([&] { print(shown); });
+  printing(print);
   write_files();
   printing.check();
+}
+
+}  // namespace
+
+void print_and_write(std::string_view lines, const std::function<void()>& write_files) {
+  const auto print_lines = [lines] {
+    for (size_t begin = 0; begin < lines.size();) {
+      const size_t end = std::min(lines.find('\n', begin), lines.size());
+      print_line(std::string(lines.substr(begin, end - begin)));
+      begin = end + 1;
+    }
+  };
+  print_then_write(print_lines, write_files);
 }
 
 void show(const reports::Document& document, bool quiet, const std::string& report, const std::string& json) {
   const bool color = wants_color(stdout);
   const size_t width = line_width(stdout);
-  print_and_write(quiet ? closing(document, color, width) + "\n" : to_text(document, color, width),
-                  [&] { write(document, report, json); });
+  const std::string shown = quiet ? closing(document, color, width) + "\n" : to_text(document, color, width);
+  print_then_write([&] { print(shown); }, [&] { write(document, report, json); });
 }
 
 }  // namespace isonorm::tools

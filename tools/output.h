@@ -52,8 +52,8 @@ class Printing {
   std::exception_ptr failure_;
 };
 
-// Prints a result and calls write_files(), also if printing fails. Throws Error (io).
-void print_and_write(std::string_view shown, const std::function<void()>& write_files);
+// Prints the lines of a result by print_line() and calls write_files(), also if printing fails. Throws Error (io).
+void print_and_write(std::string_view lines, const std::function<void()>& write_files);
 // Prints a document, or only its closing sentence if `quiet`, and writes it, also if printing fails. Throws Error (io).
 void show(const reports::Document& document, bool quiet, const std::string& report, const std::string& json);
 

@@ -44,8 +44,8 @@ constexpr Row kRows[] = {
     {"table --model gpt --data @text", "--data:text", "--json --report", ""},
     {"experiment perplexity --data @text", "--data:text", "--json --report", "NAME --svg"},
     {"experiment cnn-norms --data @pictures", "--data:pictures/train/a/x.png", "--json --report", ""},
-    {"convert @a OUT --to rms_norm --spec @b --from layer_norm --reference @c", "IN:a --spec:b --reference:c", "OUT --json",
-     ""},
+    {"convert @a OUT --to rms_norm --spec @b --from layer_norm --reference @c", "IN:a --spec:b --reference:c",
+     "OUT --json", ""},
     {"convert @a OUT --to rms_norm --data @pairs", "IN:a --data:pairs/source.txt", "OUT --json", ""},
     {"convert @a OUT --to rms_norm --data @pictures", "--data:pictures/train/a/x.png", "OUT --json", ""},
     {"convert @hub/model.safetensors OUT --to rms_norm --from layer_norm --spec @hub",
@@ -62,9 +62,11 @@ constexpr Row kRows[] = {
      "--json", ""},
     {"perturb @a OUT", "IN:a", "OUT --json", ""},
     {"audit --checkpoint @a", "--checkpoint:a", "--json --report", ""},
-    {"import @hub OUT", "FOLDER:hub/config.json FOLDER:hub/part.safetensors FOLDER:hub/tokenizer.json", "OUT --json", ""},
+    {"import @hub OUT", "FOLDER:hub/config.json FOLDER:hub/part.safetensors FOLDER:hub/tokenizer.json", "OUT --json",
+     ""},
     {"export @a.onnx OUT.onnx", "IN:a.onnx", "OUT --json", ""},
-    {"export @a.gguf OUT.gguf --like @hub", "IN:a.gguf --like:hub/config.json --like:hub/tokenizer.json", "OUT --json", ""},
+    {"export @a.gguf OUT.gguf --like @hub", "IN:a.gguf --like:hub/config.json --like:hub/tokenizer.json", "OUT --json",
+     ""},
     {"tokenize @tok @text OUT",
      "TOKENIZER:tok/tokenizer.json TOKENIZER:tok/vocab.json TOKENIZER:tok/merges.txt IN:text", "OUT --json", ""},
     {"tokenize @tok/vocab.json @text OUT", "TOKENIZER:tok/merges.txt", "OUT --json", ""},
@@ -152,6 +154,12 @@ Words with_output(const Folder& f, const Row& row, const std::string& output, co
   return words;
 }
 
+// "OUT.onnx": ".onnx".
+std::string ending_of_out(const std::string& line) {
+  const size_t out = line.find("OUT");
+  return out == line.npos ? "" : line.substr(out + 3, line.find(' ', out) - out - 3);
+}
+
 // Names that are the file's.
 Words spellings(const Folder& f, const std::string& input) {
   const fs::path path = f.path / input, folder = path.parent_path();
@@ -193,9 +201,7 @@ TEST_CASE("no verb overwrites its inputs") {
     for (const std::string& entry : f.words(row.inputs)) {
       const std::string option = entry.substr(0, entry.find(':')), input = entry.substr(entry.find(':') + 1);
       const std::string before = read(f / input), line = row.line;
-      const size_t out = line.find("OUT");
-      const std::string hard =
-          f / ("hard" + (out == line.npos ? "" : line.substr(out + 3, line.find(' ', out) - out - 3)));
+      const std::string hard = f / ("hard" + ending_of_out(line));
       fs::create_hard_link(f / input, hard);
       for (const std::string& output : f.words(std::string(row.outputs) + " ISONORM_PROFILE")) {
         const bool profile = output == "ISONORM_PROFILE";
@@ -212,8 +218,9 @@ TEST_CASE("no verb overwrites its inputs") {
     const Words outputs = f.words(row.outputs);
     for (size_t i = 1; i < outputs.size(); ++i)
       for (size_t j = 0; j < i; ++j) {
-        Words words = with_output(f, row, outputs[j], f / "new");  // outputs[0] may be the word OUT
-        words.insert(words.end(), {outputs[i], f / "new"});
+        const std::string file = f / ("new" + ending_of_out(row.line));
+        Words words = with_output(f, row, outputs[j], file);  // outputs[0] may be the word OUT
+        words.insert(words.end(), {outputs[i], file});
         INFO(row.line << ' ' << outputs[i] << ' ' << outputs[j]);
         check_refusal(run_child(words), 2, verb, "name the same file");
       }

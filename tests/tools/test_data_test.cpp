@@ -88,7 +88,7 @@ TEST_CASE("evaluate: all of a text that the model was not trained on, to its las
   write_text(f / "text.txt", trained.substr(1));
   f.succeeds("evaluate @model --data @text.txt --json @json");
   check_same(f.json("json"), naive_loss(f / "model", trained.substr(1), 8));
-  f.refuses("evaluate @model --data @copy --test-data @copy", 2, "--test-data and --data");
+  f.refuses("evaluate @model --data @copy --test-data @copy", 2, "--test-data excludes --data");
   f.refuses("evaluate @model --test-data @copy --test-share 0.5", 2, "--test-share belongs to --data");
 }
 
