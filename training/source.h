@@ -81,7 +81,6 @@ class Source {
 
   bool shows_images() const { return options_.model.row().input == Input::images; }
   bool shows_text() const { return options_.model.row().input == Input::text; }
-  bool shows_pairs() const { return options_.model.row().input == Input::pairs; }
 
   TrainingOptions options_;
   Uses uses_;
