@@ -65,7 +65,7 @@ std::vector<Curve> curves_of(const Figure& figure) {
   return curves;
 }
 
-// One line for each field, those of an object behind it: `runs[].deviation.loss`.
+// Adds one line for each field. The fields of an object follow it, with its name: `runs[].deviation.loss`.
 void add_rows(std::string& page, const std::vector<FieldDescription>& fields, const std::string& before) {
   for (const FieldDescription& f : fields) {
     const std::string name = before + f.name;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kWidthLimit = int64_t{1} << 32;
 
-// Untrusted JSON, in which no key of an object stands twice.
+// Parses untrusted JSON. Throws if an object has two equal keys.
 json document(std::string_view text) {
   std::vector<std::set<std::string>> keys;  // of the objects around the next value
   const auto follow = [&](int depth, json::parse_event_t event, const json& value) {
@@ -173,7 +173,7 @@ std::vector<std::pair<std::string, Layout>> Layout::streams_from_json(std::strin
   const json said = document(text);
   if (!object(said, "the description").contains("streams")) return {{"", layout_in(said)}};
   for (const auto& [key, _] : said.items())
-    check(key == "streams", "layout: \"", key, "\" stands beside \"streams\", expected in one of them");
+    check(key == "streams", "layout: \"", key, "\" is next to \"streams\", expected inside one of the streams");
   std::map<std::string, Layout> streams;
   for (const auto& [name, sections] : object(said["streams"], "\"streams\"").items()) {
     check(!name.empty(), "layout: a stream has no name");

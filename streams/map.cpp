@@ -6,11 +6,8 @@
 #include "autograd/ops/pointwise.h"
 
 namespace isonorm::streams {
-namespace {
 
-using Row = std::vector<double>;
-
-double total(const Row& x) {
+double total(const std::vector<double>& x) {
   double sums[4] = {};
   size_t i = 0;
   for (; i + 4 <= x.size(); i += 4)
@@ -18,6 +15,10 @@ double total(const Row& x) {
   for (; i < x.size(); ++i) sums[0] += x[i];
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
+
+namespace {
+
+using Row = std::vector<double>;
 
 void shift(Row& x, double by) {
   for (double& v : x) v += by;

@@ -83,4 +83,7 @@ class Map {
   std::vector<Factor> factors_;  // in the order of application
 };
 
+// The sum of the entries, in the order in which Map::apply() adds: four partial sums.
+double total(const std::vector<double>& x);
+
 }  // namespace isonorm::streams

@@ -33,7 +33,7 @@ reports::Chart deviation_chart(const ProofResult& proof, const Quantity& q) {
   std::vector<double> limit = reached;
   for (double& c : limit) c = bound(c, proof.options.training.dtype);
   chart.lines.push_back({"bound: 30 times the controls + 64 eps", "bound", limit});
-  chart.lines.push_back({"where the bound detects nothing: a third of what a negative control reaches", "limit",
+  chart.lines.push_back({"no detection above this: a third of the negative control", "limit",
                          std::vector<double>(limit.size(), proof.horizon.limit.*q.size)});
   if (!proof.horizon.ended_by.empty()) chart.mark = std::max(1, proof.horizon.steps);
   for (const RunResult& run : proof.runs) {

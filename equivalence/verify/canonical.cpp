@@ -14,6 +14,7 @@ namespace isonorm::equivalence {
 namespace {
 
 using streams::Role;
+using streams::total;
 
 // Half the distance from x to the next number of its format: rounding to nearest moves no value by more. In bf16 2^-15
 // more, because f64 is rounded to it by way of f32.
@@ -29,15 +30,6 @@ class HalfUlp {
   Steps steps_;
   double half_;
 };
-
-double total(const std::vector<double>& x) {
-  double sums[4] = {};
-  size_t i = 0;
-  for (; i + 4 <= x.size(); i += 4)
-    for (size_t j = 0; j < 4; ++j) sums[j] += x[i + j];
-  for (; i < x.size(); ++i) sums[0] += x[i];
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
 
 // M x for the values, and bounds for rounding and size, which are never negative.
 void apply(const streams::Map& map, Carried& x) {

@@ -19,7 +19,8 @@ double share(double difference, double bound) {
 
 namespace {
 
-// By one of the columns that reach entry `last`, behind which nothing differs: the column that explains the most.
+// The largest share of its bound that an entry has if one column of the map was flipped: the column that explains the
+// most. `last`: the last entry that differs, which the column must reach.
 double share_of_column(const std::vector<double>& beyond, double flip, const streams::Map& map, size_t last) {
   const auto by = [&](size_t column) {
     std::vector<double> moved(beyond.size() - 1);

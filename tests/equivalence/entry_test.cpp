@@ -200,7 +200,7 @@ TEST_CASE("several streams: a tensor belongs to one of them, what none names is 
   CHECK_THROWS_WITH(check_convertible(open[0].outline, open[0].plan),
                     Contains("'b.e.weight' of shape [6] is unexpected"));
   CHECK_THROWS_WITH(found("{\"width\": 6, \"streams\": {" + stream("a") + "}}"),
-                    Contains("\"width\" stands beside \"streams\""));
+                    Contains("\"width\" is next to \"streams\""));
   CHECK_THROWS_WITH(found("{\"streams\": {" + stream("a") + ", " + stream("a") + "}}"),
                     Contains("\"a\" is there twice"));
   CHECK_THROWS_WITH(streams::Layout::from_json(both), Contains("several streams"));

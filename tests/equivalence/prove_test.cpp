@@ -190,7 +190,7 @@ TEST_CASE("a tied head behind learned gains has negative controls of its own") {
   for (size_t i : {3u, 4u}) CHECK(r.runs[i].verdict == Verdict::different);
 }
 
-TEST_CASE("a proof is undecided where a negative control shows no more than rounding, and holds up to where it does") {
+TEST_CASE("a proof is undecided if a negative control deviates no more than rounding, and holds up to its horizon") {
   TrainingOptions o = small();
   o.dtype = DType::f32;
   o.optimizer = &optimizer("sgd");

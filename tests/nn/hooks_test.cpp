@@ -176,7 +176,7 @@ TEST_CASE("hooks on any layer of a Transformer are called, and change nothing if
   }
 }
 
-TEST_CASE("a hook on a block sees the residual stream, and what it returns goes on") {
+TEST_CASE("a hook on a block sees the residual stream, and its result replaces the stream") {
   Gpt gpt({.vocab = 7, .context = 5, .transformer = {.width = 8, .depth = 2, .heads = 2}});
   gpt.to(DType::f64);
   const Tensor ids = randint(0, 7, {2, 5});

@@ -1,5 +1,5 @@
-// isonorm export IN OUT.gguf: the file by ggml's docs/gguf.md, its keys and tensors by what the model is. What
-// llama.cpp computes of such files: tests/fixtures/run_gguf.py.
+// isonorm export IN OUT.gguf: the file follows ggml's docs/gguf.md, and its keys and tensors follow from the model.
+// tests/fixtures/run_gguf.py compares the outputs of llama.cpp on such files.
 #include "autograd/ops/index.h"
 #include "autograd/ops/shape.h"
 #include "core/memory/bytes.h"

@@ -61,7 +61,7 @@ void visit(const json& value, const std::string& path, const std::string& where,
   visit(value[name], end == rest.npos ? "" : rest.substr(end), where + "/" + name, take);
 }
 
-// What is wrong with the JSON of a result; empty if nothing is.
+// Says how the JSON of a result differs from its description; empty if it agrees.
 std::string complaints(const json& result, const Kinds& own, const Kinds& common) {
   std::string all;
   std::set<std::string> known = {"schema"};

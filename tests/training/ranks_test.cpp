@@ -249,8 +249,7 @@ TEST_CASE("ranks: up to rounding it is the training of a single process with the
   check_off(4, dropped);
   dropped.step.accumulate = 2;
   check_off(2, dropped);
-  // What is drawn is not that of one process, and not that of another rank either, where ranks have different numbers
-  // of rows.
+  // If ranks have different numbers of rows, each rank draws other numbers than one process does, and than other ranks.
   dropped.step.accumulate = 1;
   CHECK(off(trained_by(5, dropped), trained(dropped), dropped.dtype) > 1e6);
 }
