@@ -137,7 +137,7 @@ class EntryCheck::Comparer {
   static Tensor seen_of(const Tensor& x, const Dims& blind) {
     if (blind[0] == blind[1] || x.rank() == 0 || x.size(0) < blind[1]) return x;
     const Tensor seen = detach(x).clone();
-    fill(narrow(seen, 0, blind[0], blind[1] - blind[0]), 0);
+    fill(seen.narrow(0, blind[0], blind[1] - blind[0]), 0);
     return seen;
   }
 
