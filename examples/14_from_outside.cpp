@@ -67,7 +67,7 @@ struct SoftNorm : nn::Connection {
     const Tensor x = kind == NormKind::layer ? recentre(r.settle(), -1) : r.settle();
     Tensor squares = sum(square(x), {-1}, true);
     if (kind == NormKind::crms) squares = squares + square(sum(x, {-1}, true));
-    return x / (sqrt(squares / static_cast<double>(width())) + 1.0);
+    return x / (sqrt(squares / static_cast<double>(width()) + spec().eps) + 1.0);
   }
   void join(nn::Residual& r, const Tensor& branch) override { r.pending = branch; }
 };
