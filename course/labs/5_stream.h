@@ -22,7 +22,7 @@ Tensor helmert_basis(int64_t d);
 // W | P W | first d - 1 rows of P W | Q^T W.
 Tensor stored_writer(Form form, const Tensor& w);
 
-// The stored form of a reader A [out, d]:  A | A | A[:, :-1] - A[:, -1] | A Q.
+// The stored form of a reader A [out, d]:  A | A | A[:, :-1] - A[:, -1:] | A Q.
 Tensor stored_reader(Form form, const Tensor& a);
 
 // The norm of a stored row:  LayerNorm | RMSNorm | CRMSNorm | RMSNorm of d - 1 entries, divided by d.
