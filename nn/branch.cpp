@@ -33,8 +33,9 @@ Tensor BranchOutput::forward(const Tensor& x) {
 
 Projection BranchOutput::operands(DType rows) const {
   Projection p;
-  p.bias = sum_ ? Tensor() : drops() ? bias.before_output_maps() : bias(rows);
-  p.weight = drops() ? weight.before_output_maps() : weight(rows);
+  const size_t maps = maps_after_dropout();
+  p.bias = sum_ ? Tensor() : drops() ? bias.before_output_maps(maps) : bias(rows);
+  p.weight = drops() ? weight.before_output_maps(maps) : weight(rows);
   return p;
 }
 
@@ -42,9 +43,9 @@ Tensor BranchOutput::finish(const Tensor& product) const {
   Tensor y = product;
   if (sum_) {
     y = sum_(y);
-    if (const Tensor b = drops() ? bias.before_output_maps() : bias(); b.defined()) y = y + b.to(y.dtype());
+    if (const Tensor b = bias.before_output_maps(maps_after_dropout()); b.defined()) y = y + b.to(y.dtype());
   }
-  if (drops()) y = weight.map_output(dropout(y, options_.dropout));
+  if (drops()) y = weight.map_output(dropout(y, options_.dropout), maps_after_dropout());
   if (!training() || options_.stochastic_depth == 0) return y;
   Dims samples = y.shape();
   for (int i = 1; i < samples.rank; ++i) samples[i] = 1;

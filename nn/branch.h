@@ -19,6 +19,7 @@ class LayerScale : public Parametrisation {
   explicit LayerScale(const Tensor& scale) : scale_(scale) {}
   Tensor operator()(const Tensor& x) const override;
   std::vector<Tensor> reads() const override { return {scale_}; }
+  bool is_part_of_model() const override { return true; }
 
  private:
   Tensor scale_;
@@ -28,8 +29,8 @@ class LayerScale : public Parametrisation {
 //   keep * mask * scale * (x W^T + b) / ((1 - dropout) (1 - stochastic_depth))
 // mask has one value per entry, keep one per sample. Both are drawn from the default generator, so runs in lockstep
 // draw the same values if every step sets the same generator state. The layer scale is the first parametrisation of
-// weight and bias. Output maps at the end of the parametrisations of the weight (Parametrisation::is_output_map) act
-// after the mask. Throws if a probability is not in [0, 1), or if layer_scale is not finite.
+// weight and bias. Output maps with which the parametrisations of weight and bias both end
+// (Parametrisation::is_output_map) act after the mask. Throws if a probability is not in [0, 1), or if layer_scale is not finite.
 class BranchOutput : public Linear {
  public:
   BranchOutput(int64_t in, int64_t out, bool bias, BranchOptions options);
@@ -53,6 +54,7 @@ class BranchOutput : public Linear {
 
  private:
   bool drops() const { return training() && options_.dropout > 0; }
+  size_t maps_after_dropout() const { return drops() ? weight.output_maps_shared_with(bias) : 0; }
 
   BranchOptions options_;
   std::function<Tensor(const Tensor&)> sum_;

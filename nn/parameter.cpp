@@ -100,16 +100,27 @@ bool Parameter::maps_by_rows() const {
   return end() > 0 && std::ranges::all_of(seen_->by, [](const auto& p) { return p->by_rows(); });
 }
 
-size_t Parameter::first_output_map() const {
-  size_t first = end();
-  while (first > 0 && seen_->by[first - 1]->is_output_map()) --first;
-  return first;
+bool has_added(std::span<const std::shared_ptr<const Parametrisation>> all) {
+  return std::ranges::any_of(all, [](const auto& p) { return !p->is_part_of_model(); });
 }
 
-Tensor Parameter::before_output_maps() const { return mapped(whole(), first_output_map()); }
+size_t Parameter::output_maps_shared_with(const Parameter& bias) const {
+  const Parametrisations &mine = parametrisations(), &theirs = bias.parametrisations();
+  const bool has_bias = bias.defined() || !theirs.empty();
+  const auto shares = [&](size_t i) {  // the parametrisation i before the last
+    const Parametrisation& map = *mine[mine.size() - 1 - i];
+    return map.is_output_map() &&
+           (!has_bias || (i < theirs.size() && map.is_same_output_map(*theirs[theirs.size() - 1 - i])));
+  };
+  size_t maps = 0;
+  while (maps < mine.size() && shares(maps)) ++maps;
+  return maps;
+}
 
-Tensor Parameter::map_output(Tensor y) const {
-  for (size_t i = first_output_map(); i < end(); ++i) y = seen_->by[i]->map_output(y);
+Tensor Parameter::before_output_maps(size_t maps) const { return mapped(whole(), end() - maps); }
+
+Tensor Parameter::map_output(Tensor y, size_t maps) const {
+  for (size_t i = end() - maps; i < end(); ++i) y = seen_->by[i]->map_output(y);
   return y;
 }
 

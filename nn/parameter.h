@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "core/tensor.h"
@@ -37,10 +38,18 @@ class Parametrisation {
   // changes its output, as by dropout, can then apply M after the change: map_output(y) is M y, for y [..., out].
   virtual bool is_output_map() const { return false; }
   virtual Tensor map_output(const Tensor& y) const { return y; }
+  // True if `other`, an output map of the same layer's bias, is the same M. By default the same object.
+  virtual bool is_same_output_map(const Parametrisation& other) const { return this == &other; }
+  // True if the constructor of the layer or of the model attaches it: a model that is loaded from a file has it, too.
+  virtual bool is_part_of_model() const { return false; }
 };
 
 // The parametrisations of a parameter in the order in which they are applied, as PyTorch's ParametrizationList.
 using Parametrisations = std::vector<std::shared_ptr<const Parametrisation>>;
+
+// True if one of them is not part of the model: it was added to a finished model, and the stored tensor is not what the
+// model's class says that it is.
+bool has_added(std::span<const std::shared_ptr<const Parametrisation>> all);
 
 // An entry of a module's registry; members refer to it: Parameter& weight = add_parameter("weight", ...). As a Tensor
 // it is the stored one. A copy is a second handle of the same tensor and parametrisations. Copying is explicit, because
@@ -71,9 +80,13 @@ class Parameter : public Tensor {
   // f(value) for a function f that takes some rows of a table. If all parametrisations work by rows, only these rows are
   // mapped.
   template <class F> Tensor rows(F&& f) const { return maps_by_rows() ? mapped(f(whole()), end()) : f((*this)()); }
-  // The value before the output maps that end the parametrisations, and these maps of a layer's output y [..., out].
-  Tensor before_output_maps() const;
-  Tensor map_output(Tensor y) const;
+  // The number of output maps with which the parametrisations of this weight and of `bias` both end. A bias without a
+  // value ends with all of them.
+  size_t output_maps_shared_with(const Parameter& bias) const;
+  // The value before the last `maps` parametrisations, which are output maps, and these maps of a layer's output y
+  // [..., out].
+  Tensor before_output_maps(size_t maps) const;
+  Tensor map_output(Tensor y, size_t maps) const;
 
   // Stores `value`, of any shape, instead of the present tensor.
   void store(const Tensor& value) const;
@@ -132,7 +145,6 @@ class Parameter : public Tensor {
   };
   size_t end() const { return parametrisations().size(); }
   bool maps_by_rows() const;  // false if there is no parametrisation
-  size_t first_output_map() const;
   Tensor mapped(Tensor x, size_t end) const;  // by the parametrisations before number `end`
   Kept* kept() const;                         // null if nothing is kept, or if it is out of date
   void assign(const Tensor& tensor, std::shared_ptr<Seen> seen);

@@ -1,8 +1,8 @@
 // Internal: the parametrisations that a stream attaches to the parameters of a model (parametrize.cpp).
 #pragma once
 
-#include <algorithm>
 #include <span>
+#include <typeinfo>
 
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
@@ -13,7 +13,10 @@
 namespace isonorm::streams {
 
 // Base of everything that a stream attaches to a parameter, and can remove again.
-class Attached : public nn::Parametrisation {};
+class Attached : public nn::Parametrisation {
+ public:
+  bool is_part_of_model() const override { return true; }
+};
 
 // The image of a parameter that touches a stream.
 class OnStream : public Attached {
@@ -31,6 +34,9 @@ class Writes : public OnStream {
   Tensor operator()(const Tensor& raw) const override { return stream.write(raw, dim); }
   bool is_output_map() const override { return dim == 0; }
   Tensor map_output(const Tensor& y) const override { return stream.write(y, -1); }
+  bool is_same_output_map(const nn::Parametrisation& other) const override {
+    return typeid(*this) == typeid(other) && stream == static_cast<const Writes&>(other).stream;
+  }
 };
 
 // A writing embedding table. Each row is mapped separately.
@@ -119,12 +125,5 @@ template <class P> const P* find(std::span<const std::shared_ptr<const nn::Param
   return nullptr;
 }
 
-// True if a parameter has a parametrisation that neither a stream nor a BranchOutput attached: the layer's weight is
-// then not the stored tensor in raw coordinates.
-inline bool has_own(std::span<const std::shared_ptr<const nn::Parametrisation>> parametrisations) {
-  return std::ranges::any_of(parametrisations, [](const auto& p) {
-    return !dynamic_cast<const Attached*>(p.get()) && !dynamic_cast<const nn::LayerScale*>(p.get());
-  });
-}
 
 }  // namespace isonorm::streams

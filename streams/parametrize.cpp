@@ -52,7 +52,7 @@ void check_axis(const std::string& name, const Layout::Entry& e, int axis) {
 // Throws if a parameter of the module at `path` has a parametrisation of its own, though the stored tensor is mapped or
 // folded.
 void check_stored(const Parameter& p, const std::string& path) {
-  check(!has_own(p.parametrisations()), "layout: a parameter of '", path,
+  check(!nn::has_added(p.parametrisations()), "layout: a parameter of '", path,
         "' has a parametrisation of its own, and its stored values are to be mapped or folded");
 }
 

@@ -69,7 +69,7 @@ Plan plan_of(const nn::Module& module) {
     if (!through) continue;
     const auto at = name_of_norm.find(through);
     check(at != name_of_norm.end(), "layout: reader '", weight, "' reads through a norm outside of the model");
-    check(!has_own(linear->weight.parametrisations()), "layout: '", weight,
+    check(!nn::has_added(linear->weight.parametrisations()), "layout: '", weight,
           "' has a parametrisation of its own, so the stored tensor is not the weight of its layer");
     if (linear->tied())
       tied[weight] = {linear->weight, at->second};
@@ -78,7 +78,7 @@ Plan plan_of(const nn::Module& module) {
   }
   const std::vector<NamedParameter> parameters = named_parameters(module);
   for (const NamedParameter& p : parameters) {
-    check((p.role == Role::neutral && !of_norm.contains(p.name)) || !has_own(p.parametrisations), "layout: '", p.name,
+    check((p.role == Role::neutral && !of_norm.contains(p.name)) || !nn::has_added(p.parametrisations), "layout: '", p.name,
           "' has a parametrisation of its own, so the stored tensor is not the weight of its layer");
     if (of_norm.contains(p.name) || scales.contains(p.name)) continue;
     Place place;

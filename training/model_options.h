@@ -127,7 +127,8 @@ std::string models_with(Input input, const char* separator = ", ");
 // All options of the model as "model.<name>": "model.kind" "gpt", "model.width" "64", "model.form" "rms_norm",
 // "model.storage" "raw", ... Saved with its weights by
 //   training::save_model("gpt.safetensors", model);
-// Throws if no row has the module's type, or its connections are defined outside of the library.
+// Throws if no row has the module's type, if its connections are defined outside of the library, or if a parameter has
+// a parametrisation that was added to the model.
 Metadata describe(const nn::Module& model, ModelList models = kModels);
 
 // Throws if weights cannot be converted between forms: if the connections are not in nn/residual/all.h, or have a

@@ -65,6 +65,32 @@ TEST_CASE("output maps of a branch's weights act after the mask, all other param
   check_close(branch(x), matmul(y, transpose(m->m, 0, 1)), 256 * 0x1p-52);
 }
 
+TEST_CASE("a branch's weight and bias defer the output maps that both have, and no others") {
+  // In training: mask (10 W x + b) if the weight alone is mapped, and mask (20 W x + 10 b) if a map of the weight that is
+  // no output map stands last.
+  struct Times : Parametrisation {
+    double factor;
+    bool output;
+    Times(double factor, bool output) : factor(factor), output(output) {}
+    Tensor operator()(const Tensor& x) const override { return x * factor; }
+    bool is_output_map() const override { return output; }
+    Tensor map_output(const Tensor& y) const override { return y * factor; }
+  };
+  BranchOutput branch(5, 4, true, {.dropout = 0.4});
+  branch.to(DType::f64);
+  const Tensor x = randn({6, 5}, kF64), wx = linear(x, branch.weight), b = detach(branch.bias);
+  manual_seed(5);
+  const Tensor mask = dropout(ones({6, 4}, kF64), 0.4);
+  const auto ten = std::make_shared<Times>(10, true);
+  branch.weight.parametrize(ten);
+  manual_seed(5);
+  check_close(branch(x), mask * (wx * 10.0 + b), 64 * 0x1p-52);
+  branch.bias.parametrize(ten);
+  branch.weight.parametrize(std::make_shared<Times>(2, false));
+  manual_seed(5);
+  check_close(branch(x), mask * (wx * 20.0 + b * 10.0), 256 * 0x1p-52);
+}
+
 TEST_CASE("a branch's dropout keeps its mean") {
   // E[keep mask y] = y: the mean over many samples is within five standard errors of the output in evaluation mode.
   const Stream stream(Form::rms_norm, 4);

@@ -137,3 +137,12 @@ TEST_CASE("parameter: of a table that is mapped row by row, the rows that are re
   CHECK(table(ids).to_vector<double>() == whole);
   CHECK(table.first(2).to_vector<double>() == first);
 }
+
+TEST_CASE("parameter: a clone shares the parametrisations that were added, and refuses one that reads other tensors") {
+  Linear linear(3, 2);
+  linear.weight.parametrize(std::make_shared<Exp>());
+  const Linear copy = clone(linear);
+  check_close(copy.weight(), exp(detach(linear.weight)), 0);
+  linear.weight.parametrize(std::make_shared<Sum>(ones({2, 3})));
+  CHECK_THROWS_WITH(clone(linear), ContainsSubstring("clone: 'weight' has a parametrisation that a copy cannot share"));
+}

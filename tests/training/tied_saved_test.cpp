@@ -229,3 +229,14 @@ TEST_CASE("tied: load_model ties the head of a tied gpt to its table again") {
   fill(*loaded->find_parameter("token.weight"), 0);  // a head of zeros gives these logits
   CHECK(values(detach((*loaded)(ids))) == std::vector<float>(21, 0));
 }
+
+TEST_CASE("save_model refuses a model whose weights are not the stored tensors") {
+  struct Triple : nn::Parametrisation {
+    Tensor operator()(const Tensor& x) const override { return x * 3.0; }
+  };
+  const TempFolder f;
+  nn::Gpt gpt({.vocab = 7, .context = 4, .transformer = {.width = 4, .depth = 1, .heads = 1}});
+  gpt.find_parameter("head.weight")->parametrize(std::make_shared<Triple>());
+  CHECK_THROWS_WITH(save_model(f / "gpt", gpt), ContainsSubstring("'head.weight' has a parametrisation that was added"));
+  CHECK_FALSE(std::filesystem::exists(f / "gpt"));
+}
