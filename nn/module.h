@@ -36,7 +36,7 @@ namespace isonorm::nn {
 struct NamedParameter {
   std::string name;  // path from the module that was asked: "blocks.0.attn.qkv.weight"
   Tensor tensor;
-  // Rows of dimension 0 in which the loss does not depend on the parameter at all (the biases of attention keys), as
+  // Rows of dimension 0 that the loss does not depend on (the biases of attention keys), as
   // [begin, end).
   int64_t blind_begin = 0, blind_end = 0;
   std::span<const std::shared_ptr<const Parametrisation>> parametrisations = {};  // empty: the stored tensor is seen
@@ -144,7 +144,7 @@ class Module {
   void redo(std::function<void(Module& copy)> done) { redo_ = std::move(done); }
   const std::function<void(Module&)>& redone() const { return redo_; }
 
-  // Marks rows of a registered parameter in which the loss does not depend on it.
+  // Marks rows of a registered parameter that the loss does not depend on.
   void mark_blind(const std::string& parameter, int64_t begin, int64_t end);
 
   const std::string& name() const { return name_; }

@@ -1,6 +1,6 @@
-// Parameter: a tensor that a layer holds, and the value that the forward sees. By default they are the same.
-// Parametrisations are differentiable maps between them, applied one after the other: the stored tensor is trained,
-// saved and loaded, and the layer computes with its image (as in PyTorch's torch.nn.utils.parametrize).
+// Parameter: a tensor that a layer holds, and the value that the forward sees. Without parametrisations they are the
+// same. Parametrisations are differentiable maps between them, applied one after the other: the stored tensor is
+// trained, saved and loaded, and the layer computes with its image (as in PyTorch's torch.nn.utils.parametrize).
 #pragma once
 
 #include <atomic>
@@ -39,12 +39,12 @@ class Parametrisation {
   virtual Tensor map_output(const Tensor& y) const { return y; }
 };
 
-// The parametrisations of a parameter in the order in which they are applied, as PyTorch's ParametrizationList.
+// The parametrisations of a parameter in order of application, as PyTorch's ParametrizationList.
 using Parametrisations = std::vector<std::shared_ptr<const Parametrisation>>;
 
-// An entry of a module's registry; members refer to it: Parameter& weight = add_parameter("weight", ...). As a Tensor
-// it is the stored one. A copy is a second handle of the same tensor and parametrisations. Copying is explicit, because
-// a member `Parameter w = add_parameter(..)` would not follow later assignments to the module's parameter.
+// An entry of a module's registry; members refer to it: Parameter& weight = add_parameter("weight", ...). Converted to
+// Tensor it is the stored one. A copy is a second handle of the same tensor and parametrisations. Copying is explicit,
+// because a member `Parameter w = add_parameter(..)` would not follow later assignments to the module's parameter.
 class Parameter : public Tensor {
  public:
   Parameter() = default;  // stores nothing
@@ -85,7 +85,7 @@ class Parameter : public Tensor {
   // The stored tensor, or whole(part) if it is a part.
   Tensor whole() const { return seen_ && seen_->whole ? seen_->whole(*this) : stored(); }
 
-  // Adds a parametrisation, which maps the result of those before it.
+  // Adds a parametrisation, which maps the result of the earlier ones.
   void parametrize(std::shared_ptr<const Parametrisation> parametrisation);
   // Replaces all parametrisations. {}: the forward sees the stored tensor itself.
   void set_parametrisations(Parametrisations all);

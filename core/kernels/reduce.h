@@ -27,7 +27,8 @@ inline constinit Kernel<void(ReduceOp, ReduceShape, const Tensor&, const Tensor&
 // index[outer, inner] (i64) = position of the first largest element. NaN counts as largest. Floating or i64.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&)> arg_max{
     "argmax", []<Isa I>() { return &cpu::arg_max<I>; }};
-// out = running sum along length, from the end if `reverse`. For numbers >= 0 it never decreases. Floating or i64.
+// out = running sum along length, from the end if `reverse`. It never decreases if the numbers are >= 0. Floating or
+// i64.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&, bool)> cumsum{
     "cumsum", []<Isa I>() { return &cpu::cumsum<I>; }};
 // out = x minus its mean over length; out may be x.
