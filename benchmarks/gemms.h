@@ -1,4 +1,4 @@
-// The matrix products of one training step, replayed alone: a lower bound for the time of the step.
+// The matrix products of a training step, replayed alone: a lower bound for the time of the step.
 #pragma once
 
 #include <cstdint>

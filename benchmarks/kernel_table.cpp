@@ -43,7 +43,7 @@ template <class F> double each_of(int n, Device device, const F& f) {
          n;
 }
 
-// outputs() is the forward pass. The backward pass gets normal cotangents and computes the gradients of all inputs.
+// outputs() is the forward pass. The backward pass gets normal cotangents and computes every input's gradient.
 Run differentiable(std::vector<Tensor> inputs, std::function<std::vector<Tensor>()> outputs) {
   std::vector<Tensor> cotangents;
   for (const Tensor& y : outputs()) cotangents.push_back(normal(y.shape(), y.options()));
@@ -158,7 +158,7 @@ template <class Layer> Run recurrent_of(int64_t rows, int64_t width, TensorOptio
   return differentiable(inputs, [=] { return std::vector<Tensor>{(*layer)(x).output}; });
 }
 
-// `count` weights with as many biases. Only the optimizer step is timed.
+// `count` weights and `count` biases. Only the optimizer step is timed.
 Run adamw_of(int64_t count, int64_t width, TensorOptions like) {
   std::vector<Tensor> parameters;
   for (int64_t i = 0; i < count; ++i) {
@@ -180,7 +180,7 @@ Run chain_of(int64_t length, int64_t width, TensorOptions like) {
   });
 }
 
-// Copies the bytes of one tensor of the shape: a piece per thread, or the device's own copy.
+// Copies the bytes of a tensor with the shape: a piece per thread, or the device's own copy.
 Run memcpy_of(int64_t rows, int64_t width, TensorOptions like) {
   const Tensor from = normal({rows, width}, like), to = empty_like(from);
   if (like.device != kCpu)

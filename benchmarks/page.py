@@ -61,7 +61,7 @@ def lines(group):
     for i, row in enumerate(rows):
         out.append(f'<text x="{x(i):.1f}" y="{top + high + 18}" text-anchor="middle">{escape(row["name"])}</text>')
     out.append(f'<text x="{left + wide / 2}" y="{top + high + 38}" text-anchor="middle">{escape(group["across"])}</text>')
-    # Labels are at the last point of each line, moved apart where they would overlap.
+    # Labels are at the last point of each line, moved apart if they would overlap.
     ends = sorted((y(rows[-1]["values"][s]), s) for s in group["series"])
     below = -1e9
     for end, series in ends:

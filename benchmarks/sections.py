@@ -25,7 +25,7 @@ OPS = [("add_norm_layer", 6400, 512), ("add_norm_rms", 6400, 512), ("layer_norm"
        ("softmax", 1600, 512), ("gelu", 6400, 512), ("gelu", 1600, 512), ("cross_entropy", 6400, 512),
        ("cross_entropy", 2048, 8192), ("adamw", 24, 512)]
 # Tensors of an op's size to read and write, forward and backward: x and y; the gradient of y, the saved tensors, the
-# gradient of x. AdamW reads a parameter, its gradient and two moments, and writes back three of them.
+# gradient of x. AdamW reads a parameter, its gradient and two moments, and writes back the parameter and the moments.
 PASSES = {"add_norm_layer": 8, "add_norm_rms": 8, "layer_norm": 5, "softmax": 5, "gelu": 5, "cross_entropy": 3, "adamw": 7}
 FUSED = [("mlp", 6400, 128), ("mlp", 2048, 384), ("attention", 128, 50), ("attention", 8, 256), ("conv2d", 32, 32),
          ("conv2d", 16, 96), ("max_pool2d", 32, 96)]

@@ -3,7 +3,7 @@
 //   usage: tokens [--dtype f32|bf16] [--width N] [--depth N] [--vocab N] [--length N] [--rounds N] [--threads N]
 //                 [--serve]
 // With --serve it speaks the protocol of benchmarks/serve.h. The works are "decode", milliseconds per token, and
-// "read", milliseconds to sum a tensor with as many bytes as a token's weights.
+// "read", milliseconds to sum a tensor of the size in bytes of a token's weights.
 #include <cstdio>
 
 #include <CLI/CLI.hpp>

@@ -35,8 +35,8 @@ struct CertificateOptions {
   std::vector<Architecture> looked_at() const;
 };
 
-// The errors of one dtype over all architectures and points, in units of eps: geometric means of the largest error of
-// any tensor. For the report only: verdicts are drawn for each architecture and form alone.
+// The errors of a dtype over all architectures and points, in units of eps: geometric means of the largest error of
+// any tensor. Only for the report: verdicts are drawn for each architecture and form alone.
 struct DTypeErrors {
   DType dtype;
   double forms[kPointFormCount] = {}, plain = 0;
@@ -62,8 +62,8 @@ struct CertificateResult {
 
   std::vector<ArchitectureVerdict> gradient_verdicts, width2_verdicts;  // of `gradients`, `width2`
   std::vector<DTypeErrors> gradient_errors, width2_errors;              // per dtype
-  // equivalent: certified, everything was as expected; different: something was not; undecided: nothing is refuted, but a
-  // mistake might not have been detected somewhere.
+  // equivalent: certified, everything was as expected; different: something was not; undecided: nothing is refuted, but
+  // a mistake might not have been detected somewhere.
   Verdict verdict = Verdict::undecided;
   std::string reason;        // the first thing that is not as expected; empty if all is
   bool interrupted = false;  // nothing is concluded

@@ -6,10 +6,10 @@
 
 namespace isonorm::equivalence {
 
-// "Certified: ..." with the figures and what is detectable, or "Not certified: ..." or "Undecided: ..." with the first
-// thing that is not as expected. Then the claims, and a line per architecture, negative control, fault and dtype.
+// "Certified: ..." with the figures and the detectable change, or "Not certified: ..." or "Undecided: ..." with the
+// first thing that is not as expected. Then the claims, and a line per architecture, negative control, fault and dtype.
 reports::Document document_of(const CertificateResult& r);
-// The JSON of it.
+// The certificate as JSON.
 const reports::Description& certificate_description();
 
 // The claims with the measured figures and the figures that would have refuted them; and the charts, a dot per

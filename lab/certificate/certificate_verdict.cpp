@@ -25,7 +25,7 @@ class GeometricMean {
   double sum_ = 0, count_ = 0;
 };
 
-// The figures of one dtype. verdicts[i] belongs to all[i].
+// The figures of a dtype. verdicts[i] belongs to all[i].
 DTypeErrors errors_in(DType dtype, const std::vector<PointErrors>& all,
                       const std::vector<ArchitectureVerdict>& verdicts) {
   DTypeErrors d{.dtype = dtype, .least_seen = INFINITY, .as_expected = true};

@@ -8,13 +8,13 @@ namespace isonorm::papers {
 // E13: under which changes of weights and data a norm is invariant (1910.07467, table 1), and how its gradients scale.
 ExperimentResult invariance(const ExperimentOptions& options);
 
-// E16: trainings of all forms against controls that start one ulp apart (2305.14858, figures 6 and 7).
+// E16: trainings of the forms against controls that start one ulp apart (2305.14858, figures 6 and 7).
 ExperimentResult trajectories(const ExperimentOptions& options);
 
 // The same for a ViT on Fashion-MNIST and a GPT on made text, as in both figures. `full`: larger models, more steps.
 ExperimentResult paper_curves(const ExperimentOptions& options);
 
-// Times of the forms on the paper's models (2305.14858, tables 3 to 5), as many as a time and memory budget allows;
+// Times of the forms on the paper's models (2305.14858, tables 3 to 5), within a time and memory budget;
 // `full`: a larger budget. The verdict depends on measured times, so no test runs it.
 ExperimentResult paper_speed(const ExperimentOptions& options);
 

@@ -29,7 +29,7 @@ Needed worst(const DrawnProof& proof);
 
 // Draws `proofs` proofs and returns the bounds that their three runs need. A proof consists of `controls` controls and
 // three runs, all different, drawn from `paths`. If `forms` has paths (three groups of equal size, one after the
-// other), the runs are one of each group instead. Proofs share paths, so however many are drawn, they hold no more
+// other), a run from each group is taken instead. Proofs share paths, so however many are drawn, they hold no more
 // information than the paths; the statistical error is the difference between disjoint sets of paths. Proof i does not
 // depend on the number of proofs.
 std::vector<DrawnProof> drawn_proofs(std::span<const RunResult> paths, std::span<const RunResult> forms, int controls,

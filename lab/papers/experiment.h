@@ -48,8 +48,8 @@ struct ExperimentResult {
   std::string data_sha256 = {};  // if it read data
 };
 
-// Which of ExperimentOptions the experiment uses: data, seeds, full, device (without kOnDevice it runs on the CPU).
-// kUntested: the tests skip it, because its verdict depends on the machine's speed or it takes a minute.
+// The members of ExperimentOptions that the experiment uses: data, seeds, full, device (without kOnDevice it runs on
+// the CPU). kUntested: the tests skip it, because its verdict depends on the machine's speed or it takes a minute.
 enum ExperimentTrait : unsigned { kReadsData = 1, kTakesSeeds = 2, kTakesFull = 4, kOnDevice = 8, kUntested = 16 };
 
 struct Experiment {
@@ -72,7 +72,7 @@ const Experiment& find_experiment(std::string_view name);
 // The report: claim, verdict, tables and figures.
 reports::Document document_of(const Experiment& experiment, const ExperimentOptions& options,
                               const ExperimentResult& result, double seconds);
-// The JSON of it.
+// The result as JSON.
 const reports::Description& experiment_description();
 
 }  // namespace isonorm::papers

@@ -1,4 +1,4 @@
-// Times of the forms on the paper's models: its tables 3 to 5 and figures 4b and 5, as many cells as a budget allows.
+// Times of the forms on the paper's models: its tables 3 to 5 and figures 4b and 5, for the cells that a budget allows.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -99,7 +99,7 @@ Turns timed(const PaperCell& c, const Budget& budget, const ExperimentOptions& o
   return in_turns(works, {.seconds = budget.seconds, .fewest = kFewest});
 }
 
-// Results of all inference cells or of all training cells, and the sentence that sums them up.
+// Results of the inference cells or of the training cells, and the sentence that sums them up.
 struct Shown {
   const char* name;
   int cells = 0;

@@ -107,7 +107,7 @@ double mean_before(const std::vector<double>& losses, double step) {
   return mean;
 }
 
-// mean_before() of one kind at each of `steps`, mean over the seeds.
+// mean_before() of a kind at each step of `steps`, mean over the seeds.
 Curve curve_of(const char* name, const char* css, const Runs& runs, size_t kind, const std::vector<double>& steps) {
   Curve curve{name, css, std::vector<double>(steps.size())};
   for (size_t i = kind * kSeeds; i < (kind + 1) * kSeeds; ++i)

@@ -13,7 +13,7 @@ inline constexpr streams::Form kPointForms[] = {streams::Form::layer_norm, strea
 inline constexpr size_t kPointFormCount = std::size(kPointForms);
 
 // The quantity that is compared: gradients, |g - g_ref| of every parameter relative to the largest entry of the tensor
-// (of all tensors for key biases); or logits, |y - y_ref| relative to the largest.
+// (for key biases: of any tensor); or logits, |y - y_ref| relative to the largest.
 enum class Looked { gradients, logits };
 
 // The errors of a tensor at every point, in units of the dtype's eps. `predicted` is the root mean square over

@@ -46,7 +46,7 @@ PointVerdict judge(const FormErrors& errors, int points, DType dtype, bool may_b
 // Judges one architecture in one dtype. Pre-LN itself and every form have to be within their limits, and plain RMSNorm,
 // whose gradient is another one, must exceed the median's limit. Errors with activations kept in bf16 have no
 // prediction: a form's error is divided by Pre-LN's own at the same point, or by the median of Pre-LN's errors if that
-// is larger, since Pre-LN keeps the same number of activations. For logits, Pre-LN in reverse order may be equal: at
+// is larger, since Pre-LN keeps the same number of activations. Logits of Pre-LN in reverse order may be equal: at
 // width 2 sums of two commute.
 struct ArchitectureVerdict {
   PointVerdict forms[kPointFormCount], plain;

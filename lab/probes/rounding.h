@@ -28,7 +28,7 @@ class Rounding {
   Tensor value(const Tensor& x);
   // Rounds only in f64 and f32: for a step inside a fused op.
   Tensor inside(const Tensor& x) { return inside_ ? (*this)(x) : x; }
-  // x, with its gradient rounded. For an op that reads x: its contribution is rounded before it is added to the
+  // x, with its gradient rounded. An op that reads x: its contribution is rounded before it is added to the
   // others'.
   Tensor gradient_of(const Tensor& x);
   // x W^T + b, with its gradients.

@@ -1,4 +1,4 @@
-// Faults that any norm can have. Most of them give right results on a small random matrix. They show only with another
+// Faults that any norm can have. Most give right results on a small random matrix. They show only with another
 // eps, width, number of rows, rank, row, gain or memory layout, in a second call, or in changed arguments.
 #include <algorithm>
 #include <memory>

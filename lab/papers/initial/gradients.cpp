@@ -41,7 +41,7 @@ std::vector<double> profile_of(const ExperimentOptions& o, const NetKind& kind, 
   return norms;
 }
 
-// For each kind a curve over kDepths, with the value that `of` computes from the profile.
+// A curve over kDepths for each kind, with the value that `of` computes from the profile.
 template <class F> std::vector<Curve> by_depth(const ExperimentOptions& o, std::span<const NetKind> kinds, F&& of) {
   std::vector<Curve> curves;
   for (const NetKind& kind : kinds) {

@@ -26,7 +26,7 @@ double gate() {
   return a;
 }
 
-// x <- (1 - kFactor) (x + F(norm(x))), differentiated as it is, without a stop-gradient.
+// x <- (1 - kFactor) (x + F(norm(x))), differentiated without a stop-gradient.
 class Scaled : public nn::PreNorm {
  public:
   using PreNorm::PreNorm;

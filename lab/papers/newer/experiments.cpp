@@ -1,5 +1,5 @@
-// Architectures newer than 2305.14858: which have an exact RMSNorm form, how it is computed, and the error if a part of
-// it is missing.
+// Architectures newer than 2305.14858: which have an exact RMSNorm form, how it is computed, and the error if a part is
+// missing.
 #include "autograd/grad_mode.h"
 #include "autograd/methods.h"
 #include "autograd/ops/create.h"
