@@ -34,7 +34,7 @@ const Trajectory* narrowest(const CertificateResult& r) {
 }  // namespace
 
 reports::TextTable claim_table(const CertificateResult& r) {
-  reports::TextTable table{.heading = "What is claimed, and what would have refuted it",
+  reports::TextTable table{.heading = "Claims, and the results that would have refuted them",
                            .columns = {"claim", "measured", "refuted by", "holds"}};
   const auto add = [&](const std::string& claim, const std::string& measured, const std::string& refuted, bool holds) {
     table.rows.push_back(

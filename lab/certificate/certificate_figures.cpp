@@ -58,8 +58,8 @@ reports::Figure distance_figure(const CertificateResult& r) {
       .legend = legend,
       .panels = {{.heading = "The forms", .drawing = forms}, {.heading = "The negative controls", .drawing = negative}},
       .caption =
-          "Of every architecture the form that used most of its bound, in f64 and in f32. The bound is 30 times the "
-          "controls plus 64 eps, at the same step."};
+          "For each architecture, the form with the largest deviation relative to its bound, in f64 and in f32. The "
+          "bound is 30 times the controls plus 64 eps, at the same step."};
 }
 
 // The margin at the end of every training: the bound's limit divided by the bound.
@@ -76,13 +76,13 @@ reports::Figure horizon_figure(const CertificateResult& r) {
             t.margin, t.dtype == DType::f64};
   });
   return {.name = "horizon",
-          .heading = "Up to where a verdict speaks",
+          .heading = "Horizons",
           .legend = {{"dot solid other", "f64"}, {"dot other", "f32"}},
           .panels = {{.drawing = plot}},
           .caption =
-              "A third of what a negative control reaches, divided by the bound: the least over loss, gradients and "
-              "weights. Rounding differences grow along a path, and the bound with them; where it reaches a third of "
-              "what a negative control shows, the horizon ends."};
+              "A third of a negative control's deviation, divided by the bound: the least over loss, gradients and "
+              "weights. Rounding differences grow along a path, and the bound with them; the horizon ends when the "
+              "bound reaches a third of a negative control's deviation."};
 }
 
 reports::Figure error_figure(const CertificateResult& r) {

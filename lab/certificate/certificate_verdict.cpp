@@ -72,7 +72,7 @@ std::string out_of_place(const char* what, const std::vector<Part>& parts, const
                          Name&& name) {
   for (size_t i = 0; i < expected.size(); ++i)
     if (i >= parts.size() || name(parts[i]) != expected[i])
-      return text(what, ": there is nothing to compare for ", expected[i], " where it was expected");
+      return text(what, ": nothing to compare for ", expected[i], ", which was expected here");
   return parts.size() == expected.size() ? "" : text(what, ": ", name(parts[expected.size()]), " is there twice");
 }
 

@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kLearned = 0.5, kIgnorant = 2.5;  // bounds of the loss (log 16 = 2.77)
 constexpr const char* kTask =
-    "Loss of the last tenth of the steps, mean over seeds; every token is to say which one came before it. Knowing "
-    "nothing it is 2.77, knowing all 0.17: nothing is known of the first token.";
+    "Loss of the last tenth of the steps, mean over seeds; the model predicts, for each token, the token before it. A "
+    "uniform prediction has 2.77; the best possible loss is 0.17, because the first token has no predecessor.";
 
 std::string shown(double loss) { return std::isfinite(loss) ? printed("%.3f", loss) : "diverged"; }
 reports::TextCell loss_cell(double loss) {
@@ -87,7 +87,7 @@ ExperimentResult warm_up(const ExperimentOptions& o) {
   r.confirmed = !(loss[0] < kIgnorant) && loss[1] < kLearned && loss[2] < kLearned && loss[3] < kLearned;
   r.measured = text("At rate 0.01 Post-LN ends at a loss of ", shown(loss[0]), " without warm-up and at ",
                     shown(loss[1]), " with one; Pre-LN at ", shown(loss[2]), " and ", shown(loss[3]), ".");
-  r.refuted = "a Post-LN that comes below 2.5 without warm-up, or one of the others that ends above 0.5";
+  r.refuted = "a Post-LN below 2.5 without warm-up, or another training that ends above 0.5";
   r.tables = {table};
   r.figures = {{.name = "loss",
                 .heading = "Losses at rate 0.01",
@@ -131,7 +131,7 @@ ExperimentResult zoo(const ExperimentOptions& o) {
       .columns = {"connection", "gradient, first block", "last block", "at the end, first", "last",
                   "stream, last block", "at the end"},
       .caption =
-          "Norm of the gradient of an MLP's second weight, and mean square of the stream behind the last block, at the "
+          "Norm of the gradient of an MLP's second weight, and mean square of the stream after the last block, at the "
           "first step and at the last; without warm-up, first seed."};
   reports::Figure losses{.name = "loss",
                          .heading = text("Losses with ", sweep.depths[0], " blocks"),

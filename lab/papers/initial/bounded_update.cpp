@@ -72,13 +72,13 @@ ExperimentResult bounded_update(const ExperimentOptions& o) {
            slopes[3] < 0.1 ? "seen" : "not seen", " with width ", s.width, "; with 64 blocks they are ",
            printed("%.3f", below), " of Post-LN's.");
   r.refuted =
-      "DeepNorm's amounts apart by a factor of 1.4, a power of Post-LN below 1, one of Pre-LN outside of 0 to 1, or "
-      "Sub-LN's above a fifth of Post-LN's";
+      "DeepNorm's changes apart by a factor of 1.4, a power of Post-LN below 1, a power of Pre-LN outside 0 to 1, or "
+      "Sub-LN's changes above a fifth of Post-LN's";
   const std::string caption = text("|change of a row's logits| / rate after one step of SGD, rate ", s.rate,
                                    ", on all weights of the blocks, at the initial weights, width ", s.width,
                                    ", mean over rows and ", kSeeds, " seeds.");
-  r.tables = {curve_table("What a step moves, by depth", caption, "depth", kDepths, curves)};
-  r.figures = {curve_figure("depth", "What a step moves, by depth", caption, "blocks", kDepths, curves)};
+  r.tables = {curve_table("Change by one step, by depth", caption, "depth", kDepths, curves)};
+  r.figures = {curve_figure("depth", "Change by one step, by depth", caption, "blocks", kDepths, curves)};
   return r;
 }
 

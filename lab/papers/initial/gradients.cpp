@@ -76,7 +76,7 @@ ExperimentResult last_gradient(const ExperimentOptions& o) {
   r.measured =
       text("From 8 to 64 blocks the gradient of the last block grows like depth to the power of ", fixed(slopes[0]),
            " in Post-LN, ", fixed(slopes[1]), " in Pre-LN and ", fixed(slopes[2]), " with RMSNorm in Pre-LN's place.");
-  r.refuted = "a power of Post-LN beyond 0.2 either way, or one of the others further than 0.12 from -0.5";
+  r.refuted = "a power of Post-LN beyond 0.2 either way, or another power further than 0.12 from -0.5";
   r.tables = {curve_table("The last block's gradient by depth", net_of(kNetWidth), "depth", kDepths, curves)};
   r.figures = {
       curve_figure("depth", "The last block's gradient by depth", net_of(kNetWidth), "blocks", kDepths, curves)};
@@ -99,7 +99,7 @@ ExperimentResult first_gradient(const ExperimentOptions& o) {
            " times Pre-LN's at least; DeepNorm's changes like depth to the power of ", fixed(deep),
            ". That Post-LN's vanishes with depth is ",
            post < -0.2 ? "seen" : "not seen at this size and without training", ": its power is ", fixed(post), ".");
-  r.refuted = "a gradient of ResiDual below that of Pre-LN, or a power of DeepNorm further than 0.12 from -0.5";
+  r.refuted = "a gradient of ResiDual below Pre-LN's, or a power of DeepNorm further than 0.12 from -0.5";
   r.tables = {curve_table("The first block's gradient by depth", net_of(kNetWidth), "depth", kDepths, curves)};
   r.figures = {
       curve_figure("depth", "The first block's gradient by depth", net_of(kNetWidth), "blocks", kDepths, curves)};
@@ -136,11 +136,11 @@ ExperimentResult gradient_profile(const ExperimentOptions& o) {
   };
   r.confirmed = rise(1) < 0.5 && rise(2) > 0.8 && rise(2) < 1.25 && spread(2) < 0.1;
   r.measured = text(
-      "Of ", kProfileDepths[kShown], " blocks the last one's gradient is ", fixed(rise(1)),
-      " times the first one's in Pre-LN and ", fixed(rise(2)), " in DeepNorm, whose gradients deviate by ",
+      "With ", kProfileDepths[kShown], " blocks the gradient of the last block is ", fixed(rise(1)),
+      " times the first block's in Pre-LN and ", fixed(rise(2)), " in DeepNorm, whose gradients deviate by ",
       printed("%.3f", spread(2)), " of their mean, Pre-LN's by ", fixed(spread(1)), ". That they rise in Post-LN is ",
-      rise(0) > 1.4 ? "seen" : text("not seen with width ", width), " (", fixed(rise(0)), "); that those of Mix-LN (",
-      fixed(spread(5)), ") and LayerNorm Scaling (", fixed(spread(6)),
+      rise(0) > 1.4 ? "seen" : text("not seen with width ", width), " (", fixed(rise(0)), "); that Mix-LN's (",
+      fixed(spread(5)), ") and LayerNorm Scaling's (", fixed(spread(6)),
       ") deviate less than Pre-LN's, with 12, 16 and 24 blocks, is ", evener(5) && evener(6) ? "seen." : "not seen.");
   r.refuted = "gradients of Pre-LN that do not fall to a half, or of DeepNorm that deviate by a tenth";
   r.tables = {

@@ -67,13 +67,12 @@ Held held(int stage, const ExperimentOptions& options) {
 ExperimentResult zero_memory(const ExperimentOptions& options) {
   ExperimentResult r;
   reports::TextTable table{
-      .heading = "What a rank of four holds and sends, in bytes of all weights",
+      .heading = "Memory of one of four ranks and bytes that it sends, divided by the bytes of all weights",
       .columns = {"stage", "weights", "gradients", "AdamW", "formula", "measured", "peak", "to send", "sent"},
       .caption =
-          "Measured: what the allocator has given, behind a backward. Peak: in it, with the "
-          "buffers of what is sent. Sent: in a step. Blocks "
-          "are computed once more in the backward."};
-  reports::DotPlot plot{.title = "Bytes of a rank beside the formula",
+          "Measured: allocated bytes after a backward. Peak: within the backward, including communication buffers. "
+          "Sent: in a step. Blocks are recomputed in the backward."};
+  reports::DotPlot plot{.title = "Bytes of a rank relative to the formula",
                         .axis = "measured / formula",
                         .low = 0.1,
                         .high = 10,
@@ -104,9 +103,9 @@ ExperimentResult zero_memory(const ExperimentOptions& options) {
   panel.legend = {{"dot solid rms", "measured"}};
   panel.drawing = std::move(plot);
   r.figures.push_back({.name = "bytes",
-                       .heading = "What each stage saves",
+                       .heading = "Memory by stage",
                        .panels = {std::move(panel)},
-                       .caption = "Behind a backward; vectors, which all ranks have, are in it."});
+                       .caption = "After a backward, including vectors, which all ranks hold."});
   r.confirmed = falls && least > 1 - kOff && worst < 1 + kOff;
   r.measured = text("A rank holds and sends ", printed("%.2f to %.2f", least, worst), " of the formulas' bytes.");
   r.refuted = "a stage that holds more than the one before it, or is off a formula by 5 %";
