@@ -15,7 +15,7 @@ COLOURS = 9  # for stacked bars; see page.css
 
 
 def bar(group, row, series):
-    """One series of a row: name, bar, value, ratio; green where it meets the aim."""
+    """One series of a row: name, bar, value, ratio; green if it meets the aim."""
     value, ratio, largest = row["values"][series], row["ratios"].get(series), max(row["values"].values())
     width = 100 * max(value, 0) / largest if largest > 0 else 0
     kind = NAMED.get(series, f"s{group['series'].index(series)}")
@@ -28,7 +28,7 @@ def bar(group, row, series):
 
 
 def bars(group):
-    """Bars of one row share a scale that begins at 0; rows have scales of their own."""
+    """The bars of a row share a scale that begins at 0; rows have scales of their own."""
     ratios = table.compared(group)
     heading = escape(group["ratio"].format("it")) if ratios else ""
     out = [f'<div class="bars"><div class="head">{escape(table.unit(group))}</div><div class="head right">{heading}</div>']
@@ -74,7 +74,7 @@ def lines(group):
 
 
 def shares(group):
-    """Stacked bars of 100 %; what is nowhere among the largest is summed up."""
+    """Stacked bars of 100 %; items that are never among the largest are summed up."""
     shown = [s for s in group["series"] if any(row["values"].get(s, 0) >= 1 for row in group["rows"])][:COLOURS]
     out = ['<div class="legend">' + "".join(f'<span><i class="k{k}"></i>{escape(s)}</span>' for k, s in enumerate(shown))
            + '<span><i class="rest"></i>other</span></div>']

@@ -106,7 +106,7 @@ class AtOnce:
 
 
 class Work(NamedTuple):
-    """What a side is asked for, and which of the times of its answer count."""
+    """A request to a side, and the field of its answer that counts."""
 
     side: "Side | AtOnce"
     words: str

@@ -24,7 +24,7 @@ def leaf(*shape):
 
 
 def each_of(function):
-    """Milliseconds of one of several runs on a device, of one run on the CPU, and what they gave."""
+    """Milliseconds per run, and the results: of several runs on a device, of a single run on the CPU."""
     times = 1 if LIKE["device"] == "cpu" else QUEUED
     wait(LIKE["device"])
     results = []

@@ -72,7 +72,7 @@ struct TrainedTogether {
 
 // Checks before a step that the ranks train the same. Throws Disagreement if a rank differs in
 //   each step: batch, rate, random state, modes of modules, frozen parameters; after step 1 a parameter, in turn;
-//   steps 0 and 1: instruction set, model, weights, buffers, and the optimizer's state unless each rank has its own part;
+//   steps 0 and 1: instruction set, model, weights, buffers, and the optimizer's state unless a rank has only its part;
 //   every kBetweenLosses steps, from the first step: the loss of the first rows of the batch. This calls the objective.
 // Throws Error in steps 0 and 1 if the optimizer has a parameter that is not the model's: nobody would sum its
 // gradient.
