@@ -1,5 +1,4 @@
-#include "benchmarks/cliffs.h"
-
+// The table over odd sizes.
 #include <algorithm>
 #include <cstdio>
 #include <span>

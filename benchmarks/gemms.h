@@ -1,4 +1,5 @@
-// The matrix products of a training step, replayed alone: a lower bound for the time of the step.
+// The matrix products of a training step, replayed alone: a lower bound for the time of the step. And the machine's peak
+// arithmetic: f32 multiply-adds that stay in registers.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,14 @@ class Replay {
  private:
   void run(const Gemm& g);
 
-  std::vector<Gemm> gemms_;
+  std::vector<Gemm>
+      gemms  // Performs `flops` operations (a multiply-add counts as two) in independent chains in the widest registers that the
+      // kernels use (core/kernels/kernel.h, isa()), divided among the threads. Nothing is loaded or stored, so no program can
+      // be faster.
+      void
+      multiply_add(double flops);
+
+  _;
   Products by_;
   Tensor a_, b_, c_;  // as large as the largest operand
 };

@@ -7,7 +7,6 @@
 #include <CLI/CLI.hpp>
 
 #include "autograd/grad_mode.h"
-#include "benchmarks/cliffs.h"
 #include "benchmarks/kernel_table.h"
 #include "benchmarks/measure.h"
 #include "benchmarks/serve.h"

@@ -14,7 +14,6 @@
 
 #include "benchmarks/gemms.h"
 #include "benchmarks/measure.h"
-#include "benchmarks/registers.h"
 #include "benchmarks/serve.h"
 #include "benchmarks/trainer.h"
 #include "core/memory/allocator.h"

@@ -1,4 +1,4 @@
-#include "lab/certificate/certificate_text.h"
+#include "lab/certificate/certificate.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,8 +9,7 @@
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "lab/probes/architecture.h"
-#include "lab/probes/tail.h"
-#include "lab/papers/all.h"
+#include "lab/papers/experiment.h"
 #include "streams/stream.h"
 
 namespace isonorm::papers {

@@ -7,7 +7,7 @@
 #include "core/random.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/lockstep/trainee.h"
-#include "lab/papers/all.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "streams/stream.h"
 

@@ -5,7 +5,6 @@
 #include "core/error.h"
 #include "core/system/foreign_text.h"
 #include "equivalence/lockstep/share_out.h"
-#include "lab/papers/all.h"
 #include "training/options/rows.h"
 #include "training/records/manifest.h"
 #include "training/training_options.h"

@@ -8,7 +8,7 @@
 #include "core/random.h"
 #include "io/data/published_sets.h"
 #include "io/sha256.h"
-#include "lab/papers/all.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/images/conv_pool.h"
 #include "lab/papers/images/zca.h"
 #include "lab/papers/rivals.h"
@@ -85,7 +85,8 @@ ExperimentResult image_norms(const ExperimentOptions& o) {
                " channels. Times are medians of the ratio to the step without a norm on the same batch, with their "
                "intervals of 99.8 %; f32, ",
                machine_text(), ", ", o.device,
-               ". Published: CIFAR-10 with 96 and 192 channels after 200 epochs, time of an epoch; the paper does not say which entries its LayerNorm averages.")};
+               ". Published: CIFAR-10 with 96 and 192 channels after 200 epochs, time of an epoch; the paper does not "
+               "say which entries its LayerNorm averages.")};
   std::vector<double> errors, times;
   for (size_t i = 0; i < kCount; ++i) {
     const Method& m = kMethods[i];
@@ -96,9 +97,10 @@ ExperimentResult image_norms(const ExperimentOptions& o) {
   }
   const double noise = two_standard_errors(errors[kRms], errors[kLayer], s.tested);
   r.confirmed = errors[kRms] <= errors[kLayer] + noise;
-  r.measured = text("RMSNorm's test error is ", percent(errors[kRms]), " %, LayerNorm's ", percent(errors[kLayer]),
-                    " %, the error without a norm ", percent(errors[0]), " %; a step takes ", printed("%.2f", times[kRms]),
-                    " and ", printed("%.2f", times[kLayer]), " times as long as without a norm.");
+  r.measured =
+      text("RMSNorm's test error is ", percent(errors[kRms]), " %, LayerNorm's ", percent(errors[kLayer]),
+           " %, the error without a norm ", percent(errors[0]), " %; a step takes ", printed("%.2f", times[kRms]),
+           " and ", printed("%.2f", times[kLayer]), " times as long as without a norm.");
   r.refuted = text("an error of RMSNorm above LayerNorm's by more than two standard errors, ", percent(noise), " %");
   r.tables = {std::move(table)};
   r.figures = {losses_of(all, "Training losses of ConvPool-CNN-C", "batches, noise and dropout")};

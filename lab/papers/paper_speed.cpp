@@ -7,7 +7,7 @@
 #include "autograd/ops/random.h"
 #include "core/printed.h"
 #include "core/system/stopwatch.h"
-#include "lab/papers/all.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/timing/paper_cell.h"
 #include "lab/papers/timing/turns.h"
 #include "optim/adam.h"

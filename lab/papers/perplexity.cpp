@@ -6,7 +6,7 @@
 #include "core/random.h"
 #include "io/data/text.h"
 #include "io/sha256.h"
-#include "lab/papers/all.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "lab/papers/nets/deep_net.h"
 #include "nn/gpt.h"

@@ -7,7 +7,7 @@
 #include "core/printed.h"
 #include "core/random.h"
 #include "optim/schedule.h"
-#include "lab/papers/all.h"
+#include "lab/papers/experiment.h"
 #include "streams/parametrize.h"
 #include "training/build_model.h"
 #include "training/steps/loop.h"

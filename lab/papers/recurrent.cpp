@@ -11,7 +11,7 @@
 #include "core/printed.h"
 #include "nn/recurrent/recurrent.h"
 #include "optim/adam.h"
-#include "lab/papers/all.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "lab/papers/nets/deep_net.h"
 #include "streams/parametrize.h"

@@ -6,7 +6,7 @@
 #include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/text/proof_text.h"
-#include "lab/papers/all.h"
+#include "lab/papers/experiment.h"
 #include "training/model_row.h"
 
 namespace isonorm::papers {

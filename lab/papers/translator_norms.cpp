@@ -15,7 +15,7 @@
 #include "nn/encoder_decoder.h"
 #include "nn/residual/all.h"
 #include "optim/schedule.h"
-#include "lab/papers/all.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/rivals.h"
 
 namespace isonorm::papers {

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "core/system/parallel.h"
-#include "lab/certificate/certificate_text.h"
 #include "equivalence/judge/criterion.h"
 #include "tests/equivalence/room.h"
 #include "tests/support/markup.h"

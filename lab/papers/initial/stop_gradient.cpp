@@ -6,7 +6,7 @@
 #include "autograd/ops/reduce.h"
 #include "core/printed.h"
 #include "core/view.h"
-#include "lab/papers/all.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/nets/deep_net.h"
 #include "streams/parametrize.h"
 

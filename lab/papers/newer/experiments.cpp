@@ -7,7 +7,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "equivalence/compare/compare.h"
-#include "lab/papers/all.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "lab/papers/newer/nets.h"
 #include "nn/linear.h"
@@ -101,12 +101,11 @@ class Measured {
   ExperimentResult result() && {
     ExperimentResult r;
     r.tables.push_back(std::move(table_));
-    reports::Panel panel;
-    panel.legend = {{"dot solid rms", "exact form"}, {"dot solid negative", "no exact form, or an incomplete one"}};
-    panel.drawing = std::move(plot_);
     r.figures.push_back({.name = "forms",
                          .heading = "Exact forms and incomplete ones",
-                         .panels = {std::move(panel)},
+                         .panels = {{.legend = {{"dot solid rms", "exact form"},
+                                                {"dot solid negative", "no exact form, or an incomplete one"}},
+                                     .drawing = std::move(plot_)}},
                          .caption = "Filled dots have to be on the left, hollow ones on the right."});
     r.undecided = margin_.kept() && expected_ && undecided_;
     r.confirmed = margin_.kept() && expected_ && !undecided_;

@@ -23,7 +23,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "distributed/world.h"
-#include "lab/papers/all.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 
 namespace isonorm::papers {
@@ -163,12 +163,11 @@ ExperimentResult sharded_norms(const ExperimentOptions& options) {
                           reports::number_cell(single.off, margin.take(single.off, !norm.cancels))});
   }
   r.tables.push_back(std::move(table));
-  reports::Panel panel;
-  panel.legend = {{"dot solid rms", "f64"}, {"dot solid negative", "f32, layer_norm with a mean of 1000 deviations"}};
-  panel.drawing = std::move(plot);
   r.figures.push_back({.name = "deviations",
                        .heading = "Deviations of norms that are summed over ranks",
-                       .panels = {std::move(panel)},
+                       .panels = {{.legend = {{"dot solid rms", "f64"},
+                                              {"dot solid negative", "f32, layer_norm with a mean of 1000 deviations"}},
+                                   .drawing = std::move(plot)}},
                        .caption = "LayerNorm in one reduction subtracts two numbers of the size of the mean squared."});
   r.confirmed = as_derived && margin.kept();
   r.measured = text("In f32 layer_norm in one reduction is off by ", scientific(margin.smallest_different()),

@@ -12,7 +12,7 @@
 #include "core/view.h"
 #include "distributed/parallel/tensor_parallel.h"
 #include "distributed/world.h"
-#include "lab/papers/all.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "lab/papers/ranks/gpt.h"
 #include "optim/adam.h"
@@ -144,13 +144,12 @@ ExperimentResult tensor_parallel(const ExperimentOptions& options) {
     row("two heads of a rank exchanged", false, Fault::another_part);
   }
   r.tables.push_back(std::move(table));
-  reports::Panel panel;
-  panel.legend = {{"dot solid rms", "tensor parallel"}, {"dot solid negative", "with a mistake"}};
-  panel.drawing = std::move(plot);
-  r.figures.push_back({.name = "weights",
-                       .heading = "One training, on one rank and on four",
-                       .panels = {std::move(panel)},
-                       .caption = "Filled dots have to be on the left, hollow ones on the right."});
+  r.figures.push_back(
+      {.name = "weights",
+       .heading = "One training, on one rank and on four",
+       .panels = {{.legend = {{"dot solid rms", "tensor parallel"}, {"dot solid negative", "with a mistake"}},
+                   .drawing = std::move(plot)}},
+       .caption = "Filled dots have to be on the left, hollow ones on the right."});
   r.confirmed = as_derived && margin.kept();
   r.measured = text("Weights deviate by at most ", scientific(margin.largest_same()), ", with a mistake by at least ",
                     scientific(margin.smallest_different()), "; the bytes sent are ", as_derived ? "" : "not ",

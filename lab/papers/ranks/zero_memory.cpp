@@ -12,7 +12,7 @@
 #include "core/view.h"
 #include "distributed/parallel/sharded_parameters.h"
 #include "distributed/world.h"
-#include "lab/papers/all.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/ranks/gpt.h"
 #include "optim/adam.h"
 
@@ -99,12 +99,9 @@ ExperimentResult zero_memory(const ExperimentOptions& options) {
     plot.rows.push_back({text("stage ", stage), {{"rms", printed("%.2f", all / formula), all / formula, true}}});
   }
   r.tables.push_back(std::move(table));
-  reports::Panel panel;
-  panel.legend = {{"dot solid rms", "measured"}};
-  panel.drawing = std::move(plot);
   r.figures.push_back({.name = "bytes",
                        .heading = "Memory by stage",
-                       .panels = {std::move(panel)},
+                       .panels = {{.legend = {{"dot solid rms", "measured"}}, .drawing = std::move(plot)}},
                        .caption = "After a backward, including vectors, which all ranks hold."});
   r.confirmed = falls && least > 1 - kOff && worst < 1 + kOff;
   r.measured = text("A rank holds and sends ", printed("%.2f to %.2f", least, worst), " of the formulas' bytes.");
