@@ -4,16 +4,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "benchmarks/measure.h"
 #include "benchmarks/serve.h"
-#include "core/random.h"
-#include "core/system/parallel.h"
-#include "nn/encoder_decoder.h"
-#include "nn/generate.h"
+#include "isonorm.h"
 
 using namespace isonorm;
 using namespace isonorm::bench;

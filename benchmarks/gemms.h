@@ -38,16 +38,14 @@ class Replay {
  private:
   void run(const Gemm& g);
 
-  std::vector<Gemm>
-      gemms  // Performs `flops` operations (a multiply-add counts as two) in independent chains in the widest registers that the
-      // kernels use (core/kernels/kernel.h, isa()), divided among the threads. Nothing is loaded or stored, so no program can
-      // be faster.
-      void
-      multiply_add(double flops);
-
-  _;
+  std::vector<Gemm> gemms_;
   Products by_;
   Tensor a_, b_, c_;  // as large as the largest operand
 };
+
+// Performs `flops` operations (a multiply-add counts as two) in independent chains in the widest registers that the
+// kernels use (core/kernels/kernel.h, isa()), divided among the threads. Nothing is loaded or stored, so no program can
+// be faster.
+void multiply_add(double flops);
 
 }  // namespace isonorm::bench

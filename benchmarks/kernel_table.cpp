@@ -4,22 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "autograd/engine.h"
-#include "autograd/fused/attention.h"
-#include "autograd/fused/mlp.h"
-#include "autograd/fused/recurrent.h"
-#include "autograd/ops/images.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
 #include "benchmarks/measure.h"
 #include "core/formulas/round_up.h"
-#include "core/system/parallel.h"
-#include "gpu/device.h"
-#include "nn/recurrent/recurrent.h"
-#include "optim/adam.h"
+#include "isonorm.h"
 
 namespace isonorm::bench {
 namespace {

@@ -6,12 +6,10 @@
 
 #include <CLI/CLI.hpp>
 
-#include "autograd/grad_mode.h"
 #include "benchmarks/kernel_table.h"
 #include "benchmarks/measure.h"
 #include "benchmarks/serve.h"
-#include "core/system/parallel.h"
-#include "gpu/device.h"
+#include "isonorm.h"
 
 using namespace isonorm;
 using namespace isonorm::bench;

@@ -120,15 +120,15 @@ def page(results):
 <p class="lead">{escape(lead)}</p>
 {warnings}
 <div class="legend top"><span><i class="ours"></i>ours</span>
-<span><i class="s0"></i><i class="s1"></i><i class="s2"></i><i class="s3"></i>ours, as the bar says</span>
+<span><i class="s0"></i><i class="s1"></i><i class="s2"></i><i class="s3"></i>ours, named at the bar</span>
 <span><i class="eager"></i>eager, autocast: PyTorch</span>
 <span><i class="compile"></i>compile, compiled: PyTorch with torch.compile</span>
-<span><i class="limit"></i>limit: the matrix products of our step alone, by OpenBLAS; own limit: by our kernel; registers: as
-many multiply-adds; memory: memcpy of as many bytes</span></div>
+<span><i class="limit"></i>limit: the matrix products of our step alone, by OpenBLAS; own limit: by our kernel; registers: the
+same number of multiply-adds; memory: memcpy of the same bytes</span></div>
 <div class="cards">{cards}</div>
 <h2>How this was measured</h2>
-<p class="lead">The programs run at the same time and take turns, a few steps each, round by round: what slows the machine
-down meets all of them. Times are medians of all steps; a ratio is the median of the ratios of the rounds. Bars of one row
+<p class="lead">The programs run at the same time and take turns, a few steps each, round by round, so that other load
+affects all alike. Times are medians of all steps; a ratio is the median of the rounds' ratios. The bars of a row
 share a scale that begins at zero. A green figure meets its aim.</p>
 <dl>{facts}</dl>
 <details><summary>All figures as text</summary><pre>{escape(table.text(results))}</pre></details>

@@ -1,6 +1,6 @@
 """Programs that are measured against each other: started, asked in turn, compared round by round.
 
-Whatever slows the machine down for a while meets all of them, and a ratio is the median of the ratios of the rounds.
+Other load on the machine affects all alike, and a ratio is the median of the rounds' ratios.
 """
 
 import contextlib

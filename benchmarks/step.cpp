@@ -16,12 +16,8 @@
 #include "benchmarks/measure.h"
 #include "benchmarks/serve.h"
 #include "benchmarks/trainer.h"
-#include "core/memory/allocator.h"
 #include "core/memory/storage.h"
-#include "core/random.h"
-#include "core/system/parallel.h"
-#include "core/system/profile.h"
-#include "gpu/device.h"
+#include "isonorm.h"
 #include "streams/stream.h"
 
 using namespace isonorm;

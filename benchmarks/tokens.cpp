@@ -8,14 +8,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/reduce.h"
 #include "benchmarks/measure.h"
 #include "benchmarks/serve.h"
-#include "core/random.h"
-#include "core/system/parallel.h"
-#include "nn/generate.h"
+#include "isonorm.h"
 
 using namespace isonorm;
 using namespace isonorm::bench;

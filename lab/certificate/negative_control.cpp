@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/ops/create.h"
-#include "autograd/ops/shape.h"
 #include "core/printed.h"
-#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"
+#include "isonorm.h"
 #include "nn/branch.h"
 #include "streams/attached.h"
 #include "streams/stream.h"

@@ -1,12 +1,9 @@
 // E18. Random weights, f64: logits and gradients of every form compared with Pre-LN, once with the raw weights mapped
 // in the forward and once with converted weights stored.
-#include "autograd/grad_mode.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "core/printed.h"
-#include "core/random.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/lockstep/trainee.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "streams/stream.h"

@@ -2,12 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/reduce.h"
 #include "core/printed.h"
-#include "core/random.h"
-#include "io/data/published_sets.h"
 #include "io/sha256.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "lab/papers/images/conv_pool.h"
 #include "lab/papers/images/zca.h"

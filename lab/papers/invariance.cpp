@@ -1,15 +1,8 @@
 // E13. y = norm(W z) before and after a change of W or z; eps = 0, f64. A norm is invariant if y does not change.
 #include <cmath>
 
-#include "autograd/engine.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "core/printed.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "streams/coordinates.h"

@@ -1,11 +1,9 @@
 // E14: time of single norms, forward and backward, compared with LayerNorm.
 #include <algorithm>
 
-#include "autograd/engine.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/random.h"
 #include "core/printed.h"
 #include "core/system/stopwatch.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "lab/papers/nets/deep_net.h"
 #include "lab/papers/timing/turns.h"

@@ -3,15 +3,12 @@
 #include <cmath>
 #include <memory>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/random.h"
 #include "core/printed.h"
 #include "core/system/stopwatch.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "lab/papers/timing/paper_cell.h"
 #include "lab/papers/timing/turns.h"
-#include "optim/adam.h"
-#include "streams/transformer.h"
 #include "training/steps/step.h"
 
 namespace isonorm::papers {

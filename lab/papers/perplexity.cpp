@@ -1,18 +1,13 @@
 // E17: perplexities of small language models by connection, next to the papers' figures for models of 130M and 250M.
 #include <cmath>
 
-#include "autograd/grad_mode.h"
 #include "core/printed.h"
-#include "core/random.h"
-#include "io/data/text.h"
 #include "io/sha256.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "lab/papers/nets/deep_net.h"
-#include "nn/gpt.h"
 #include "nn/residual/gpas.h"
-#include "optim/adam.h"
-#include "optim/schedule.h"
 #include "training/steps/step.h"
 
 namespace isonorm::papers {

@@ -5,13 +5,10 @@
 #include <numeric>
 
 #include "core/printed.h"
-#include "core/random.h"
-#include "optim/schedule.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "streams/parametrize.h"
 #include "training/build_model.h"
-#include "training/steps/loop.h"
-#include "training/source.h"
 
 namespace isonorm::papers {
 namespace {

@@ -3,14 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/engine.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/shape.h"
 #include "core/printed.h"
-#include "nn/recurrent/recurrent.h"
-#include "optim/adam.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "lab/papers/nets/deep_net.h"

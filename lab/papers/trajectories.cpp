@@ -1,11 +1,9 @@
 // E16. Figures 6 and 7 of the paper show losses that coincide; a proof on the same batches says how exactly.
 #include <filesystem>
 
-#include "core/error.h"
 #include "core/printed.h"
-#include "equivalence/judge/criterion.h"
-#include "equivalence/lockstep/prove.h"
 #include "equivalence/text/proof_text.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "training/model_row.h"
 

@@ -4,17 +4,8 @@
 #include <cmath>
 #include <memory>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "core/printed.h"
-#include "core/random.h"
-#include "core/view.h"
-#include "io/data/pairs.h"
-#include "nn/encoder_decoder.h"
-#include "nn/residual/all.h"
-#include "optim/schedule.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "lab/papers/rivals.h"
 

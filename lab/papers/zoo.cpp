@@ -3,18 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "core/printed.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "lab/papers/nets/deep_net.h"
-#include "optim/adam.h"
-#include "optim/schedule.h"
 
 namespace isonorm::papers {
 namespace {

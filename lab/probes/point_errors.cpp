@@ -2,15 +2,9 @@
 
 #include <cmath>
 
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "equivalence/compare/own_training.h"
-#include "equivalence/coordinates/parametrisation.h"
 #include "equivalence/lockstep/made_examples.h"
+#include "isonorm.h"
 #include "streams/parametrize.h"
 
 namespace isonorm::equivalence {

@@ -3,17 +3,7 @@
 #include <cmath>
 #include <memory>
 
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/index.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/rotary.h"
-#include "autograd/ops/shape.h"
+#include "isonorm.h"
 #include "streams/parametrize.h"
 
 namespace isonorm::equivalence {

@@ -4,12 +4,8 @@
 #include <cmath>
 #include <functional>
 
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "core/printed.h"
-#include "core/view.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "lab/papers/nets/deep_net.h"
 #include "streams/parametrize.h"

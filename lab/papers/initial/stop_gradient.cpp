@@ -1,11 +1,8 @@
 // E10: the effect of GPAS's stop-gradient, compared with the same scaling without it.
 #include <cmath>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "core/printed.h"
-#include "core/view.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "lab/papers/nets/deep_net.h"
 #include "streams/parametrize.h"

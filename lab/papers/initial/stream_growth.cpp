@@ -2,11 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "core/printed.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "lab/papers/nets/deep_net.h"
 

@@ -1,17 +1,10 @@
 // Architectures newer than 2305.14858: which have an exact RMSNorm form, how it is computed, and the error if a part is
 // missing.
-#include "autograd/grad_mode.h"
-#include "autograd/methods.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "equivalence/compare/compare.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "lab/papers/newer/nets.h"
 #include "nn/linear.h"
-#include "optim/adam.h"
 #include "streams/parametrize.h"
 
 namespace isonorm::papers {

@@ -1,13 +1,6 @@
 #include "lab/papers/newer/nets.h"
 
-#include "autograd/ops/create.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "nn/container.h"
+#include "isonorm.h"
 #include "nn/linear.h"
 #include "nn/residual/pre_norm.h"
 

@@ -14,15 +14,7 @@
 //
 // The derivatives follow from core/formulas and autograd/ops/norm.h. If ranks share the rows instead (sequence
 // parallelism, 2205.05198), every rank has whole rows and no form needs a sum over ranks.
-#include "autograd/engine.h"
-#include "autograd/methods.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "distributed/world.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 

@@ -4,19 +4,11 @@
 // One residual branch on N ranks, with w stored numbers per row (d, or d - 1 for CRMSNorm): the output is summed, and
 // so is the gradient of the input. Each sum sends 2 (N - 1) / N w numbers. If the ranks share the rows, a sum becomes a
 // gather and a scatter of (N - 1) / N w numbers each: the same total.
-#include "autograd/engine.h"
-#include "autograd/methods.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "core/printed.h"
-#include "core/view.h"
-#include "distributed/parallel/tensor_parallel.h"
-#include "distributed/world.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "lab/papers/ranks/gpt.h"
-#include "optim/adam.h"
-#include "optim/clip.h"
 
 namespace isonorm::papers {
 namespace {

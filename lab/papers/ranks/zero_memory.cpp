@@ -6,15 +6,11 @@
 //   1      P          P          2 P / N
 //   2      P + P / N  P / N      2 P / N
 //   3      P / N      P / N      2 P / N
-#include "core/memory/allocator.h"
 #include "core/memory/bytes.h"
 #include "core/printed.h"
-#include "core/view.h"
-#include "distributed/parallel/sharded_parameters.h"
-#include "distributed/world.h"
+#include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "lab/papers/ranks/gpt.h"
-#include "optim/adam.h"
 
 namespace isonorm::papers {
 namespace {
