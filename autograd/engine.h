@@ -2,7 +2,7 @@
 //
 // Threads: several threads may run forwards, grad() and backward() through one model at once. Each thread needs a graph
 // of its own: threads share leaves, but no results of ops. grad() gives the same bits as in a single thread. backward()
-// adds to the gradients of shared leaves in the order in which the threads arrive, so the sums are equal up to
+// adds to the gradients of shared leaves as the threads arrive, so the sums are equal up to
 // rounding. A pass throws if another pass is running in its graph. Until the threads are done, nobody may read or set
 // the gradients of shared leaves, step their optimizer, or add or remove their hooks.
 #pragma once
@@ -47,8 +47,9 @@ struct BackwardOptions {
   // of a fused op then runs the composition that defines the op. Throws, naming the op, for fused ops and norms in
   // bf16, for layers in bf16 with f32 weights, and for functions over ranks.
   bool create_graph = false;
-  // For backward() in the thread that recorded the graph; null: no listener. It does not change the bits of gradients.
-  // Throws if a leaf is the result of an op, or if a rule adds to a gradient that was already final (Flow::follow).
+  // Used by backward() in the thread that recorded the graph; null: no listener. It does not change the bits of
+  // gradients. Throws if a leaf is the result of an op, or if a rule adds to a gradient that was already final
+  // (Flow::follow).
   const GradientListener* listener = nullptr;
 };
 void backward(const Tensor& loss, const Tensor& cotangent = {}, BackwardOptions options = {});
@@ -58,7 +59,7 @@ void backward(const Tensor& loss, const Tensor& cotangent = {}, BackwardOptions 
 // outputs have one element. Releases the graph unless the options retain it.
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                          std::span<const Tensor> cotangents = {}, BackwardOptions options = {});
-// For a single output: grad(loss, {x, w}), grad(loss, net.parameters(), {.create_graph = true}).
+// A single output: grad(loss, {x, w}), grad(loss, net.parameters(), {.create_graph = true}).
 std::vector<Tensor> grad(const Tensor& output, const std::vector<Tensor>& inputs, const Tensor& cotangent = {},
                          BackwardOptions options = {});
 inline std::vector<Tensor> grad(const Tensor& output, const std::vector<Tensor>& inputs, BackwardOptions options) {
@@ -80,7 +81,7 @@ class HookHandle {
 };
 
 // Calls hook(gradient of x) when a backward has summed the gradient; the returned tensor replaces it (to only look,
-// return the argument). Hooks of a tensor run in the order in which they were added. If several threads differentiate
+// return the argument). Hooks of a tensor run in order of addition. If several threads differentiate
 // through a leaf, each thread calls its hooks, perhaps at the same time. Throws if x takes no gradient or the hook is
 // empty.
 HookHandle on_grad(const Tensor& x, GradHook hook);

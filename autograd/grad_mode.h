@@ -25,7 +25,7 @@ class NoGrad {
   bool before_;
 };
 
-// While it lives, ops of this thread are recorded, even within a NoGrad. For rules whose own ops the backward continues
+// While it lives, ops of this thread are recorded, even within a NoGrad. Used by rules whose ops the backward continues
 // through.
 class Recording {
  public:

@@ -80,7 +80,7 @@ class Indexed : public Tensor {
   template <class Y> void operator/=(const Y& y) && { std::move(*this) = *this / y; }
 
  private:
-  // For a copy chosen by index tensors: the view they chose from, its shape with the indexed dimensions merged into
+  // A copy chosen by index tensors: the view they chose from, its shape with the indexed dimensions merged into
   // one, that dimension, and the positions along it.
   struct Choice {
     Tensor from;

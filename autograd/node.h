@@ -126,7 +126,7 @@ class Flow {
     if (!s.grad.defined()) s.grad = zeros(s);
     return s.grad;
   }
-  // True if out() is the 1 that backward() begins with; does not read the tensor. For rules of losses.
+  // True if out() is the 1 that backward() begins with; does not read the tensor. Used by rules of losses.
   bool out_is_one() const { return one_; }
   // True if the rule may run again: it must not give away its saved tensors.
   bool retained() const { return retained_; }

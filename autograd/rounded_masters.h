@@ -12,10 +12,10 @@ namespace isonorm {
 // Weak references to parameters that were read with bf16 rows.
 using Masters = std::vector<std::weak_ptr<TensorImpl>>;
 
-// While it lives, ops of this thread that read an f32 leaf with bf16 rows share one rounded copy of it, as long as
-// nobody writes to the leaf. The constructor rounds all of `masters` at once (on a device, a hundred of them per
-// launch). The destructor stores in `masters` the leaves that were read in this way, for the next RoundedMasters. No
-// bit depends on it.
+// While it lives, ops of this thread that read an f32 leaf with bf16 rows share one rounded copy, as long as nobody
+// writes to the leaf. The constructor rounds every tensor in `masters` at once (on a device, a hundred per launch). The
+// destructor stores in `masters` the leaves that were read in this way, for the next RoundedMasters. No bit depends on
+// it.
 class RoundedMasters {
  public:
   [[nodiscard]] explicit RoundedMasters(Masters& masters);

@@ -40,8 +40,8 @@ class Saved {
   bool rounded_ = false;  // tensor_ is a bf16 copy of an f32 tensor
 };
 inline Saved save(const Tensor& x) { return Saved(x); }
-// Like save(), but a rounded copy while a SaveActivations guard of bf16 lives. For tensors that depend on the batch,
-// not for weights.
+// Like save(), but a rounded copy while a SaveActivations guard of bf16 lives. Use it on tensors that depend on the
+// batch, not on weights.
 Saved save_activation(const Tensor& x);
 // While it lives, tensors saved by this thread get the graph of `node`, whose rule is running; null: no graph.
 class Attaching {
@@ -55,8 +55,8 @@ class Attaching {
   autograd::Node* before_;
 };
 
-// True if save_activation() would keep a bf16 copy of a tensor of `numel` elements. For ops whose kernels round the
-// saved tensors while they compute.
+// True if save_activation() would keep a bf16 copy of a tensor of `numel` elements. Asked by ops whose kernels round
+// the saved tensors while they compute.
 bool rounds_activation(DType dtype, int64_t numel);
 
 }  // namespace isonorm

@@ -1,5 +1,4 @@
-#include "benchmarks/cliffs.h"
-
+// The table over odd sizes.
 #include <algorithm>
 #include <cstdio>
 #include <span>
@@ -77,7 +76,7 @@ bool print_cliffs() {
   constexpr const char* attention[] = {"attention"};
   std::printf(
       "ns per element, forward and backward (linear: per row and weight; attention: per query, key and batch); "
-      "then / that of the next multiple of 64\n");
+      "then / the time at the next multiple of 64\n");
   const double largest = print("width, 2^20 elements", rowwise, kWidths, of_width);
   print("rows, width 512", rowwise, kRows, of_rows);
   print("length, 4 heads of 64", attention, kLengths, of_length);

@@ -1,4 +1,4 @@
-"""What a measurement depends on, and what about it makes the figures worse than the machine."""
+"""The facts that a measurement depends on, and warnings about settings that make the figures worse than the machine."""
 
 import datetime
 import os

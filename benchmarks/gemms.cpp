@@ -4,11 +4,8 @@
 
 #include <cblas.h>
 
-#include "autograd/ops/create.h"
-#include "autograd/ops/random.h"
 #include "core/kernels/matmul.h"
-#include "core/system/blas.h"
-#include "core/system/parallel.h"
+#include "isonorm.h"
 
 namespace isonorm::bench {
 namespace {

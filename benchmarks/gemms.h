@@ -1,4 +1,5 @@
-// The matrix products of one training step, replayed alone: a lower bound for the time of the step.
+// The matrix products of a training step, replayed alone: a lower bound for the time of the step. And the machine's peak
+// arithmetic: f32 multiply-adds that stay in registers.
 #pragma once
 
 #include <cstdint>
@@ -41,5 +42,10 @@ class Replay {
   Products by_;
   Tensor a_, b_, c_;  // as large as the largest operand
 };
+
+// Performs `flops` operations (a multiply-add counts as two) in independent chains in the widest registers that the
+// kernels use (core/kernels/kernel.h, isa()), divided among the threads. Nothing is loaded or stored, so no program can
+// be faster.
+void multiply_add(double flops);
 
 }  // namespace isonorm::bench

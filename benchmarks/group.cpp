@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   for (const Case& c : kCases) names.emplace_back(c.name);
   std::string name = "gpt_smoke";
   int rounds = 5001, threads = num_threads();
-  CLI::App app("Times training steps with a group of one rank beside steps without a group.");
+  CLI::App app("Times training steps with a single-rank group and without a group, alternately.");
   app.add_option("case", name, "the model")->check(CLI::IsMember(names));
   app.add_option("--rounds", rounds, "timed steps of each")->check(CLI::PositiveNumber);
   app.add_option("--threads", threads, "threads of kernels and BLAS")->check(CLI::PositiveNumber);
@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
     const double ratio = median(grouped) / median(alone);
     const auto facts = environment();
     std::printf(
-        "%s, %d threads, BLAS core %s: %.3f ms without a group, %.3f ms with a group of one, %.4f of it (%d steps "
+        "%s, %d threads, BLAS core %s: %.3f ms without a group, %.3f ms with a single-rank group, ratio %.4f (%d steps "
         "each)\n",
         name.c_str(), threads, facts["core"].get<std::string>().c_str(), median(alone), median(grouped), ratio, rounds);
     return ratio > 1.01;

@@ -4,22 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "autograd/engine.h"
-#include "autograd/fused/attention.h"
-#include "autograd/fused/mlp.h"
-#include "autograd/fused/recurrent.h"
-#include "autograd/ops/images.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
 #include "benchmarks/measure.h"
 #include "core/formulas/round_up.h"
-#include "core/system/parallel.h"
-#include "gpu/device.h"
-#include "nn/recurrent/recurrent.h"
-#include "optim/adam.h"
+#include "isonorm.h"
 
 namespace isonorm::bench {
 namespace {
@@ -43,7 +30,7 @@ template <class F> double each_of(int n, Device device, const F& f) {
          n;
 }
 
-// outputs() is the forward pass. The backward pass gets normal cotangents and computes the gradients of all inputs.
+// outputs() is the forward pass. The backward pass gets normal cotangents and computes every input's gradient.
 Run differentiable(std::vector<Tensor> inputs, std::function<std::vector<Tensor>()> outputs) {
   std::vector<Tensor> cotangents;
   for (const Tensor& y : outputs()) cotangents.push_back(normal(y.shape(), y.options()));
@@ -158,7 +145,7 @@ template <class Layer> Run recurrent_of(int64_t rows, int64_t width, TensorOptio
   return differentiable(inputs, [=] { return std::vector<Tensor>{(*layer)(x).output}; });
 }
 
-// `count` weights with as many biases. Only the optimizer step is timed.
+// `count` weights and `count` biases. Only the optimizer step is timed.
 Run adamw_of(int64_t count, int64_t width, TensorOptions like) {
   std::vector<Tensor> parameters;
   for (int64_t i = 0; i < count; ++i) {
@@ -180,7 +167,7 @@ Run chain_of(int64_t length, int64_t width, TensorOptions like) {
   });
 }
 
-// Copies the bytes of one tensor of the shape: a piece per thread, or the device's own copy.
+// Copies the bytes of a tensor with the shape: a piece per thread, or the device's own copy.
 Run memcpy_of(int64_t rows, int64_t width, TensorOptions like) {
   const Tensor from = normal({rows, width}, like), to = empty_like(from);
   if (like.device != kCpu)

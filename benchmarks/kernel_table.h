@@ -30,4 +30,9 @@ std::span<const KernelOp> kernel_ops();
 // Throws, listing the names, if there is no such op.
 const KernelOp& kernel_op(std::string_view name);
 
+// A table over odd sizes (cliffs.cpp): an op whose time per element jumps next to a multiple of 64 suits only some models.
+// Prints, for every op, dtype and odd width, number of rows and sequence length, the time per element divided by that
+// at the next multiple of 64, forward and backward together. Returns true if no ratio for a width exceeds 1.5.
+bool print_cliffs();
+
 }  // namespace isonorm::bench

@@ -6,13 +6,10 @@
 
 #include <CLI/CLI.hpp>
 
-#include "autograd/grad_mode.h"
-#include "benchmarks/cliffs.h"
 #include "benchmarks/kernel_table.h"
 #include "benchmarks/measure.h"
 #include "benchmarks/serve.h"
-#include "core/system/parallel.h"
-#include "gpu/device.h"
+#include "isonorm.h"
 
 using namespace isonorm;
 using namespace isonorm::bench;
@@ -63,7 +60,7 @@ int main(int argc, char** argv) {
   CLI::App app("Times single ops, forward and backward.");
   CLI::Option* op = app.add_option("op", work, "OP ROWS WIDTH")->expected(3);
   CLI::Option* serves = app.add_flag("--serve", on_request, "work on request (see benchmarks/serve.h)")->excludes(op);
-  app.add_flag("--cliffs", cliffs, "time per element of odd sizes against that of the next multiple of 64")
+  app.add_flag("--cliffs", cliffs, "time per element at odd sizes divided by the time at the next multiple of 64")
       ->excludes(op)
       ->excludes(serves);
   app.add_flag("--reference", reference, "a fused op and the composition that defines it, in turns")->needs(op);

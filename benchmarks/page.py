@@ -15,7 +15,7 @@ COLOURS = 9  # for stacked bars; see page.css
 
 
 def bar(group, row, series):
-    """One series of a row: name, bar, value, ratio; green where it meets the aim."""
+    """One series of a row: name, bar, value, ratio; green if it meets the aim."""
     value, ratio, largest = row["values"][series], row["ratios"].get(series), max(row["values"].values())
     width = 100 * max(value, 0) / largest if largest > 0 else 0
     kind = NAMED.get(series, f"s{group['series'].index(series)}")
@@ -28,7 +28,7 @@ def bar(group, row, series):
 
 
 def bars(group):
-    """Bars of one row share a scale that begins at 0; rows have scales of their own."""
+    """The bars of a row share a scale that begins at 0; rows have scales of their own."""
     ratios = table.compared(group)
     heading = escape(group["ratio"].format("it")) if ratios else ""
     out = [f'<div class="bars"><div class="head">{escape(table.unit(group))}</div><div class="head right">{heading}</div>']
@@ -61,7 +61,7 @@ def lines(group):
     for i, row in enumerate(rows):
         out.append(f'<text x="{x(i):.1f}" y="{top + high + 18}" text-anchor="middle">{escape(row["name"])}</text>')
     out.append(f'<text x="{left + wide / 2}" y="{top + high + 38}" text-anchor="middle">{escape(group["across"])}</text>')
-    # Labels are at the last point of each line, moved apart where they would overlap.
+    # Labels are at the last point of each line, moved apart if they would overlap.
     ends = sorted((y(rows[-1]["values"][s]), s) for s in group["series"])
     below = -1e9
     for end, series in ends:
@@ -74,7 +74,7 @@ def lines(group):
 
 
 def shares(group):
-    """Stacked bars of 100 %; what is nowhere among the largest is summed up."""
+    """Stacked bars of 100 %; items that are never among the largest are summed up."""
     shown = [s for s in group["series"] if any(row["values"].get(s, 0) >= 1 for row in group["rows"])][:COLOURS]
     out = ['<div class="legend">' + "".join(f'<span><i class="k{k}"></i>{escape(s)}</span>' for k, s in enumerate(shown))
            + '<span><i class="rest"></i>other</span></div>']
@@ -120,15 +120,15 @@ def page(results):
 <p class="lead">{escape(lead)}</p>
 {warnings}
 <div class="legend top"><span><i class="ours"></i>ours</span>
-<span><i class="s0"></i><i class="s1"></i><i class="s2"></i><i class="s3"></i>ours, as the bar says</span>
+<span><i class="s0"></i><i class="s1"></i><i class="s2"></i><i class="s3"></i>ours, named at the bar</span>
 <span><i class="eager"></i>eager, autocast: PyTorch</span>
 <span><i class="compile"></i>compile, compiled: PyTorch with torch.compile</span>
-<span><i class="limit"></i>limit: the matrix products of our step alone, by OpenBLAS; own limit: by our kernel; registers: as
-many multiply-adds; memory: memcpy of as many bytes</span></div>
+<span><i class="limit"></i>limit: the matrix products of our step alone, by OpenBLAS; own limit: by our kernel; registers: the
+same number of multiply-adds; memory: memcpy of the same bytes</span></div>
 <div class="cards">{cards}</div>
 <h2>How this was measured</h2>
-<p class="lead">The programs run at the same time and take turns, a few steps each, round by round: what slows the machine
-down meets all of them. Times are medians of all steps; a ratio is the median of the ratios of the rounds. Bars of one row
+<p class="lead">The programs run at the same time and take turns, a few steps each, round by round, so that other load
+affects all alike. Times are medians of all steps; a ratio is the median of the rounds' ratios. The bars of a row
 share a scale that begins at zero. A green figure meets its aim.</p>
 <dl>{facts}</dl>
 <details><summary>All figures as text</summary><pre>{escape(table.text(results))}</pre></details>

@@ -1,5 +1,4 @@
-#include "benchmarks/registers.h"
-
+#include "benchmarks/gemms.h"
 #include "core/kernels/kernel.h"
 #include "core/system/parallel.h"
 

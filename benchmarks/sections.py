@@ -25,7 +25,7 @@ OPS = [("add_norm_layer", 6400, 512), ("add_norm_rms", 6400, 512), ("layer_norm"
        ("softmax", 1600, 512), ("gelu", 6400, 512), ("gelu", 1600, 512), ("cross_entropy", 6400, 512),
        ("cross_entropy", 2048, 8192), ("adamw", 24, 512)]
 # Tensors of an op's size to read and write, forward and backward: x and y; the gradient of y, the saved tensors, the
-# gradient of x. AdamW reads a parameter, its gradient and two moments, and writes back three of them.
+# gradient of x. AdamW reads a parameter, its gradient and two moments, and writes back the parameter and the moments.
 PASSES = {"add_norm_layer": 8, "add_norm_rms": 8, "layer_norm": 5, "softmax": 5, "gelu": 5, "cross_entropy": 3, "adamw": 7}
 FUSED = [("mlp", 6400, 128), ("mlp", 2048, 384), ("attention", 128, 50), ("attention", 8, 256), ("conv2d", 32, 32),
          ("conv2d", 16, 96), ("max_pool2d", 32, 96)]
@@ -55,7 +55,7 @@ def group(title, unit, rows, series, ratio="ours / {}", kind="bars", note="", ai
 
 
 def row(name, results, base="ours", inverse=False, scale=1.0, aim=None):
-    """Of results of one alternate(): ratios are base / series, or series / base."""
+    """A row from the results of an alternate(): ratios are base / series, or series / base."""
     others = [side for side in results if side != base]
     pair = (lambda side: (results[side], results[base])) if inverse else (lambda side: (results[base], results[side]))
     return dict(name=name, values={side: r["median_ms"] * scale for side, r in results.items()},
@@ -63,14 +63,14 @@ def row(name, results, base="ours", inverse=False, scale=1.0, aim=None):
 
 
 def step_row(name, results):
-    """Of a step or forward pass: what registers would take is no rival."""
+    """A row for a step or forward pass; the limit by registers has no ratio."""
     made = row(name, results)
     del made["ratios"]["registers"]
     return made
 
 
 def plain_row(name, values, base="ours", inverse=False, aim=None, ratios=True, detail=""):
-    """Of single figures."""
+    """A row of single figures."""
     quotient = (lambda v: v / values[base]) if inverse else (lambda v: values[base] / v)
     return dict(name=name, values=values, aim=aim, detail=detail,
                 ratios={side: quotient(v) for side, v in values.items() if ratios and side != base})
@@ -83,7 +83,7 @@ def same_parameters(what, sides):
 
 
 class Bench:
-    """Starts the programs and keeps what they said; options are those of bench.py."""
+    """Starts the programs and keeps their answers; options come from bench.py."""
 
     def __init__(self, options, say):
         self.options, self.python, self.say = options, options.python, say
@@ -157,7 +157,7 @@ def steps(bench):
                     aims={"eager": at_most(0.75), "compile": at_most(0.8), "limit": at_most(1.15),
                           "own limit": at_most(1.15)},
                     note="Forward, loss, backward, clipping, AdamW. Limits: the matrix products of our step alone, by OpenBLAS "
-                         "and by our own kernel; as many multiply-adds in registers.")]
+                         "and by our own kernel; the same number of multiply-adds in registers.")]
     groups += [group(f"Inference, batch {b}", "ms", rows, with_limits, aims={"compile": at_most(0.75)})
                for b, rows in inference.items()]
     groups += [
@@ -165,11 +165,11 @@ def steps(bench):
               aims={"eager": at_most(0.33), "compile": at_most(0.33)},
               note="Largest resident size of the process."),
         group("Peak memory beyond the bare process", "MB", own_peaks, series,
-              note="Less what is resident right before the model is built: libraries, interpreter."),
+              note="Less the resident size right before the model is built (libraries, interpreter)."),
         group("Start", "ms", starts, series,
               note="From the start of the process to the end of the first step, less a median step."),
-        group("Where our training step goes", "% of its time", shares, sorted_kernels(shares), kind="shares", better=None,
-              note="Time of our step by kernel; the profile of three steps."),
+        group("Time of our training step by kernel", "% of its time", shares, sorted_kernels(shares), kind="shares", better=None,
+              note="From the profile of three steps."),
     ]
     return groups
 
@@ -191,7 +191,7 @@ def sorted_kernels(rows):
 
 
 def kernels(bench):
-    """Single ops, and what an op and a node cost without work."""
+    """Single ops, and the overhead of an op and a node."""
     with contextlib.ExitStack() as stack:
         sides = {"ours": stack.enter_context(bench.ours("kernels")),
                  "eager": stack.enter_context(bench.torch("torch_kernels.py"))}
@@ -208,11 +208,11 @@ def kernels(bench):
         group("Single ops", "ms", single, bench.peers() + ["memory"],
               aims={"eager": at_most(0.5), "compile": at_most(0.5)},
               note="Forward and backward to every input; AdamW: one step, in the column compile PyTorch's fused one. Memory: "
-                   "memcpy of as many bytes as the op has to read and write."),
+                   "memcpy of the bytes that the op has to read and write."),
         group("Ops with products", "ms", fused, bench.peers(),
-              note="As above; attention: batch x length, 4 heads of 64. Images of 16 x 16: images x channels."),
-        group("Without work", "ns", overhead, ["ours", "eager"],
-              note=f"A chain of {CHAIN} additions of one element with a graph, by op; its backward, by node."),
+              note="Attention: batch x length, 4 heads of 64. Images of 16 x 16: images x channels."),
+        group("Overhead", "ns", overhead, ["ours", "eager"],
+              note=f"A chain of {CHAIN} additions of single elements with a graph, per op; its backward, per node."),
     ]
 
 
@@ -230,8 +230,8 @@ def convolution(bench):
     with bench.ours("kernels") as ours, bench.torch("torch_kernels.py") as eager:
         rows = [op_row(bench, {"ours": ours, "eager": eager}, *op) for op in CONVOLUTIONS]
     return [group("Convolutions of ConvPool-CNN-C", "ms", rows, ["ours", "eager"], aims={"eager": at_most(0.8)},
-                  note="Images x channels, filters of 3 x 3, forward and backward to images, filter and bias. rgb: 3 channels to "
-                       "so many, of 32 x 32, whose images take no gradient; large and stride2: of 32 x 32; conv2d: of 16 x 16.")]
+                  note="Images x channels, filters of 3 x 3, forward and backward to images, filter and bias. rgb: from 3 channels, "
+                       "images of 32 x 32 that take no gradient; large and stride2: of 32 x 32; conv2d: of 16 x 16.")]
 
 
 def bandwidth(bench):
@@ -252,13 +252,13 @@ def bandwidth(bench):
     return [group("Residual + norm", "its bytes per second / memcpy's", rows, list(shares), kind="lines", better="higher",
                   across="width of a row", marks=[[1, "memcpy"], [0.9, "aim"]],
                   aims={name: at_least(0.9) for name in shares},
-                  note="add_norm with learned gain (and bias) on tensors of 16 MiB: each of the four tensors of that size "
+                  note="add_norm with learned gain (and bias) on tensors of 16 MiB: each of the four tensors "
                        "that it has to read or write counts once, forward and backward; memcpy by the same threads moves "
-                       "as many bytes, read and write counted.")]
+                       "the same number of bytes, read and write counted.")]
 
 
 def decoding(bench):
-    """A token at a time at batch 1, and reading as many bytes as the weights have."""
+    """A token at a time at batch 1, and reading the same number of bytes as the weights."""
     rows, shares = [], []
     for dtype in ("f32", "bf16"):
         with contextlib.ExitStack() as stack:
@@ -283,11 +283,11 @@ def decoding(bench):
 
 
 def threads(bench):
-    """Our step with all threads against one, and against as many processes of one thread each."""
+    """Our step with all threads against one thread, and against the same number of single-threaded processes."""
     count = bench.options.threads
     if count < 2:
         return []
-    names = [f"{count} threads", f"{count} processes of one thread"]
+    names = [f"{count} threads", f"{count} single-threaded processes"]
     rows = []
     for case in CASES:
         with contextlib.ExitStack() as stack:
@@ -297,13 +297,13 @@ def threads(bench):
             results = bench.alternate(f"{case}: threads", works, 12)
         rows.append(plain_row(f"{case}, training", {names[0]: ratio(results["one"], results["threads"]),
                                                     names[1]: count * ratio(results["one"], results["at once"])}, ratios=False))
-    return [group("Threads", "steps in the time of one step of one thread", rows, names, better="higher",
+    return [group("Threads", "steps in the time of a single-threaded step", rows, names, better="higher",
                   aims={names[0]: at_least(1.85)} if count == 2 else {},
-                  note="Processes share nothing but the machine: how many cores it gives while all of them work.")]
+                  note="Processes share nothing but the machine: the cores that it provides under full load.")]
 
 
 def forms(bench):
-    """What the norm costs: our step in other forms of the stream; the norms have no gain and bias of their own."""
+    """The cost of the norm: our step in other forms of the stream; the norms have no gain and bias of their own."""
     sides_of = {"Pre-LN": ["layer_norm"], "Pre-RMSNorm": ["rms_norm"], "mapped once": ["rms_norm", "--storage", "mapped"],
                 "no norm": ["none"]}
     training, inference, projection, shares = [], [], [], []
@@ -329,9 +329,9 @@ def forms(bench):
               note="Pre-RMSNorm holds the weights of Pre-LN and projects them in every forward; mapped once: projected "
                    "weights are stored."),
         group("Forms, inference, batch 1", "ms", inference, list(sides_of), over_pre_ln, note="As above."),
-        group("What projecting in every forward costs", "ms", projection, ["Pre-RMSNorm", "mapped once"], "Pre-RMSNorm / {}",
+        group("Cost of projecting in every forward", "ms", projection, ["Pre-RMSNorm", "mapped once"], "Pre-RMSNorm / {}",
               aims={"mapped once": at_most(1.01)}, note="The same figures."),
-        group("What they take of a training step", "% of its time", shares, ["norms", "projection"],
+        group("Norms' and projection's share of a training step", "% of its time", shares, ["norms", "projection"],
               note="From profiles: kernels with norm in their names, which add the residual too, of Pre-LN's step; projecting "
                    "weights and, backward, their gradients, of Pre-RMSNorm's."),
     ]
@@ -407,13 +407,13 @@ def context(bench):
                                           for n, side in sides.items()}))
     return [
         group("Long context: training step", "ms", training, ["ours", "eager"], aims={"eager": at_most(0.7)},
-              note="gpt_small with one sample of so many tokens; three rounds of a step each."),
+              note="gpt_small with one sample of this many tokens; three rounds of a step each."),
         group("Long context: peak memory beyond the bare process", "MB", peaks, ["ours", "eager"]),
     ]
 
 
 def activations(bench):
-    """What keeping activations as bf16 saves and costs, and what it does to the loss."""
+    """Keeping activations as bf16: memory, time and loss."""
     training, memory, kinds = [], [], ["f32", "bf16"]
     for case in CASES:
         with contextlib.ExitStack() as stack:
@@ -432,7 +432,7 @@ def activations(bench):
                           detail=", ".join(f"{of['accuracy']:.2%}" for of in tested)))
     return [
         group("Activations in bf16: peak memory of training", "MB", memory, kinds, "{} / f32",
-              note="Largest resident size of the process; the most that tensors had of it."),
+              note="Largest resident size of the process; the largest size of all tensors."),
         group("Activations in bf16: training step", "ms", training, kinds, "{} / f32"),
         group("Activations in bf16: loss", "mean over the steps since the row before", rows, kinds, kind="lines", decimals=4,
               across="training steps",

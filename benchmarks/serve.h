@@ -1,4 +1,4 @@
-// The line protocol by which benchmarks/sides.py lets several programs work alternately. One JSON object per line:
+// The line protocol that benchmarks/sides.py uses to let several programs work alternately. One JSON object per line:
 //
 //   out  {"event": "ready", ...}       when everything is built and warmed up
 //   in   go N WORK...                  do WORK N times

@@ -1,6 +1,6 @@
 """Programs that are measured against each other: started, asked in turn, compared round by round.
 
-Whatever slows the machine down for a while meets all of them, and a ratio is the median of the ratios of the rounds.
+Other load on the machine affects all alike, and a ratio is the median of the rounds' ratios.
 """
 
 import contextlib
@@ -106,7 +106,7 @@ class AtOnce:
 
 
 class Work(NamedTuple):
-    """What a side is asked for, and which of the times of its answer count."""
+    """A request to a side, and the field of its answer that counts."""
 
     side: "Side | AtOnce"
     words: str

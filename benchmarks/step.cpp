@@ -14,15 +14,10 @@
 
 #include "benchmarks/gemms.h"
 #include "benchmarks/measure.h"
-#include "benchmarks/registers.h"
 #include "benchmarks/serve.h"
 #include "benchmarks/trainer.h"
-#include "core/memory/allocator.h"
 #include "core/memory/storage.h"
-#include "core/random.h"
-#include "core/system/parallel.h"
-#include "core/system/profile.h"
-#include "gpu/device.h"
+#include "isonorm.h"
 #include "streams/stream.h"
 
 using namespace isonorm;
@@ -117,7 +112,7 @@ void print_text(const Case& c, const json& r) {
     std::printf("  GEMMs alone  %9.1f ms (%.0f GFLOP/s)\n", r["gemm_ms"].get<double>(),
                 flops(gemms_of_step(c)) / 1e6 / r["gemm_ms"].get<double>());
   std::printf("  first step   %9.1f ms\n", r["first_step_ms"].get<double>());
-  std::printf("  peak memory  %9.1f MB, %.1f MB of it in tensors\n", static_cast<double>(r["peak_bytes"]) / 1e6,
+  std::printf("  peak memory  %9.1f MB, %.1f MB in tensors\n", static_cast<double>(r["peak_bytes"]) / 1e6,
               static_cast<double>(r["peak_tensor_bytes"]) / 1e6);
 }
 
@@ -132,11 +127,9 @@ int main(int argc, char** argv) {
 
   CLI::App app("Times one training step (forward, loss, backward, clip, AdamW) of a model.");
   app.add_option("case", name, "the model")->required()->check(CLI::IsMember(names));
-  app.add_option("--batch", batch, "samples of a training step, other than the case has")
-      ->check(CLI::Range(1, 1 << 16));
-  app.add_option("--context", context, "tokens of a GPT's sample, other than the case has")
-      ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--depth", depth, "blocks, other than the case has")->check(CLI::Range(1, 1 << 10));
+  app.add_option("--batch", batch, "samples of a training step (default: the case's)")->check(CLI::Range(1, 1 << 16));
+  app.add_option("--context", context, "tokens of a GPT's sample (default: the case's)")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--depth", depth, "number of blocks (default: the case's)")->check(CLI::Range(1, 1 << 10));
   app.add_option("--form", form, "form of the residual stream");
   app.add_option("--storage", storage, "of the parameters")->check(CLI::IsMember({"raw", "mapped"}));
   app.add_option("--dtype", dtype, "of parameters and activations")->check(CLI::IsMember({"f32", "f64", "bf16"}));
@@ -145,14 +138,14 @@ int main(int argc, char** argv) {
   app.add_option("--device", where, "cpu, cuda or cuda:N");
   app.add_flag("--captured", captured, "steps of a GPU are a CUDA graph from the third on");
   app.add_flag("--any-order", any_order, "a GPU may add up in any order: bits differ from run to run");
-  app.add_option("--activations", activations, "what they are kept in for the backward (default: the dtype)")
+  app.add_option("--activations", activations, "dtype of activations kept for the backward (default: the dtype)")
       ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_flag("--no-affine", no_affine, "norms without learned gain and bias");
   app.add_flag("--json", as_json, "print one JSON object");
   CLI::Option* serves = app.add_flag("--serve", on_request, "work on request (see benchmarks/serve.h)");
-  app.add_flag("--profile", profiled, "print where the time of the timed steps goes")->excludes(serves);
+  app.add_flag("--profile", profiled, "print the time of the timed steps by kernel and by module")->excludes(serves);
   app.add_option("--steps", steps, "timed steps")->check(CLI::PositiveNumber);
-  app.add_option("--warmup", warmup, "steps before those that are timed")->check(CLI::PositiveNumber);
+  app.add_option("--warmup", warmup, "untimed steps before")->check(CLI::PositiveNumber);
   app.add_option("--threads", threads, "threads of kernels and BLAS")->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
 

@@ -6,7 +6,7 @@ WIDTH = 28  # minimum width of the first column
 
 
 def number(x, decimals=None):
-    """Three significant digits, or so many decimals, without an exponent."""
+    """Three significant digits, or `decimals` decimals, without an exponent."""
     if decimals is not None:
         return f"{x:.{decimals}f}"
     if abs(x) >= 100:
@@ -15,7 +15,7 @@ def number(x, decimals=None):
 
 
 def unit(group):
-    """The unit of a group's values, and which of them are better."""
+    """The unit of a group's values, and whether higher or lower is better."""
     return group["unit"] + (f", {group['better']} is better" if group["better"] else "")
 
 
@@ -32,7 +32,7 @@ def sign(aim):
 
 
 def reached(aim, value):
-    """Whether a value meets its aim; None where there is none."""
+    """Whether a value meets its aim; None without an aim or a value."""
     if not aim or value is None:
         return None
     return value <= aim[1] if aim[0] == "at most" else value >= aim[1]
@@ -63,7 +63,7 @@ def bars(group):
 
 
 def shares(group):
-    """Series down, rows across; what is below 1 % everywhere is summed up."""
+    """Series down, rows across; series below 1 % in every row are summed up."""
     names = [row["name"] for row in group["rows"]]
     yield line("", [(name, 12) for name in names])
     shown = [s for s in group["series"] if any(row["values"].get(s, 0) >= 1 for row in group["rows"])]

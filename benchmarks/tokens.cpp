@@ -3,19 +3,14 @@
 //   usage: tokens [--dtype f32|bf16] [--width N] [--depth N] [--vocab N] [--length N] [--rounds N] [--threads N]
 //                 [--serve]
 // With --serve it speaks the protocol of benchmarks/serve.h. The works are "decode", milliseconds per token, and
-// "read", milliseconds to sum a tensor with as many bytes as a token's weights.
+// "read", milliseconds to sum a tensor of the size in bytes of a token's weights.
 #include <cstdio>
 
 #include <CLI/CLI.hpp>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/reduce.h"
 #include "benchmarks/measure.h"
 #include "benchmarks/serve.h"
-#include "core/random.h"
-#include "core/system/parallel.h"
-#include "nn/generate.h"
+#include "isonorm.h"
 
 using namespace isonorm;
 using namespace isonorm::bench;

@@ -15,7 +15,7 @@ from torch_serve import milliseconds, serve, wait
 DTYPES = dict(f32=torch.float32, f64=torch.float64, bf16=torch.bfloat16)
 
 
-LIKE = dict(device="cpu", dtype=torch.float32)  # options of all tensors; main() sets them
+LIKE = dict(device="cpu", dtype=torch.float32)  # options of every tensor; main() sets them
 QUEUED = 8  # runs queued on a device before a wait, as in our program
 
 
@@ -24,7 +24,7 @@ def leaf(*shape):
 
 
 def each_of(function):
-    """Milliseconds of one of several runs on a device, of one run on the CPU, and what they gave."""
+    """Milliseconds per run, and the results: of several runs on a device, of a single run on the CPU."""
     times = 1 if LIKE["device"] == "cpu" else QUEUED
     wait(LIKE["device"])
     results = []

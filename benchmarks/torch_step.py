@@ -161,7 +161,7 @@ class Trainer:
 
 
 def be_deterministic():
-    """Of all ops, scaled_dot_product_attention's backward and cuBLAS among them, before any of them has run."""
+    """For every op, including scaled_dot_product_attention's backward and cuBLAS; call it before the first op."""
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # PyTorch refuses deterministic products without it
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = False  # helps to find mistakes, but costs time

@@ -15,7 +15,7 @@ from torch_step import DTYPES, Block
 
 
 class Decoder(nn.Module):
-    """Tokens + positions, pre-norm blocks, norm, the token table as head; a buffer of keys and one of values a block."""
+    """Tokens + positions, pre-norm blocks, norm, the token table as head; a buffer of keys and a buffer of values for each block."""
 
     def __init__(self, vocab, context, width, heads, depth):
         super().__init__()
@@ -34,7 +34,7 @@ class Decoder(nn.Module):
         return attn.proj(y.reshape(1, -1))
 
     def forward(self, token, at):
-        """The likeliest id [1] behind `token` [1], which stands at `at` [1]."""
+        """The likeliest id [1] after `token` [1], whose position is `at` [1]."""
         x = self.token(token) + self.position(at)
         mask = (torch.arange(self.context) <= at).view(1, 1, 1, -1)
         for i, block in enumerate(self.blocks):

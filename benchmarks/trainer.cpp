@@ -1,12 +1,6 @@
 #include "benchmarks/trainer.h"
 
-#include "autograd/fused/linear_cross_entropy.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "optim/adam.h"
-#include "streams/transformer.h"
+#include "isonorm.h"
 
 namespace isonorm::bench {
 namespace {

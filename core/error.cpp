@@ -24,7 +24,7 @@ std::string Scope::path() {
   std::string_view inner;
   for (const Scope* p = innermost_scope; p; p = p->outer_) {
     const bool is_file =
-        p->name_.find_first_of("./") != p->name_.npos;  // else a module, possibly nested in one of the same name
+        p->name_.find_first_of("./") != p->name_.npos;  // else a module, possibly nested in another with the same name
     const bool said = (is_file && inner == p->name_) || inner.starts_with(text(p->name_, '/'));
     if (p->name_.empty() || said) continue;
     inner = p->name_;

@@ -18,7 +18,7 @@ class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message, const char* file, int line)
       : std::runtime_error(message), kind_(kind), file_(file), line_(line) {}
-  // For a catch block that adds to the message and throws the error again. The class of the error stays.
+  // Used by a catch block that adds to the message and throws the error again. The class of the error stays.
   void set_message(const std::string& message) {
     static_cast<std::runtime_error&>(*this) = std::runtime_error(message);
   }
@@ -94,7 +94,7 @@ class Scope {
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
-  static std::string path();  // names of all living scopes, joined by dots; empty outside of every module
+  static std::string path();  // the living scopes' names, joined by dots; empty outside of every module
 
  private:
   std::string_view name_;

@@ -14,7 +14,7 @@ namespace {
 std::mutex options_mutex;
 PrintOptions chosen_options;
 
-// A shape, and the rules for which part of it is shown.
+// A shape, and the rules for the part that is shown.
 struct ShownPart {
   const Dims& shape;
   PrintOptions options;
@@ -41,7 +41,7 @@ double fewest_digits(double v) {
   return v;
 }
 
-// A finite number with as many digits as its dtype needs to tell it from its neighbours, at most `most` after the
+// A finite number with the digits that its dtype needs to tell it from its neighbours, at most `most` after the
 // point, or with `precision` digits.
 struct Digits {
   std::string whole, fraction, exponent;  // the exponent with its sign; empty in fixed notation

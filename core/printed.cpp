@@ -69,7 +69,7 @@ std::string detail::printed(const char* format, std::initializer_list<Printed> p
     return *next++;
   };
   const char* at = format;
-  const auto number = [&] {  // digits, or the argument that * stands for
+  const auto number = [&] {  // digits, or the argument that replaces *
     if (*at == '*') return ++at, static_cast<int>(argument().whole);
     int n = 0;
     for (; *at >= '0' && *at <= '9'; ++at) n = 10 * n + (*at - '0');

@@ -53,8 +53,8 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
   return a_first <= b_last && b_first <= a_last;
 }
 
-// Returns true only if no two elements share a place: each stride must exceed the extent of all smaller ones. True for
-// every view of a contiguous tensor that is not stretched.
+// Returns true only if no two elements share a place: each stride must exceed the extent that the smaller strides span.
+// True for every view of a contiguous tensor that is not stretched.
 bool places_differ(const Tensor& x) {
   for (int i = 0; i < x.rank(); ++i) {
     if (x.shape().v[i] <= 1) continue;

@@ -22,7 +22,7 @@ class TensorMap {
   // The tensors whose names begin with `prefix`, without the prefix: below("encoder.") of a model's state is the state
   // of its encoder.
   TensorMap below(std::string_view prefix) const;
-  // True for the tensors of a PyTorch file (io/load_state.h) and of nn::to_torch(), in which convolutions have another
+  // True for the tensors of a PyTorch file (io/load_state.h) and of nn::to_torch(), whose convolutions have another
   // layout. below(), nn::clone() and safetensors files keep this flag.
   bool is_torch() const { return is_torch_; }
   void set_torch(bool on) { is_torch_ = on; }

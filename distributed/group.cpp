@@ -180,7 +180,7 @@ Device Group::match(Call call, int64_t kind, int64_t count, Device device, int64
   return count > 0 ? linked(devices) : kCpu;
 }
 
-// This rank's GPU if the link joins the GPUs of all ranks, else the CPU. All ranks have the same input, so they decide
+// This rank's GPU if the link joins all ranks' GPUs, else the CPU. All ranks have the same input, so they decide
 // alike.
 Device Group::linked(const std::vector<int>& devices) {
   if (std::ranges::count(devices, -1) > 0) return kCpu;

@@ -99,7 +99,7 @@ class ThreadTransport : public Transport {
     const int now = ++came[static_cast<size_t>(rank_)];
     const auto late = [&](int times) { return times < now; };
     place_->ending->changed.notify_all();
-    // Waits in slices of at most 1 s, so that the time in which the process was suspended counts as one slice.
+    // Waits in slices of at most 1 s, so that a suspension of the process counts as one slice.
     bool in_time = false;
     for (double waited = 0; waited < limit_ && !in_time;) {
       const double slice = std::min(1., limit_ - waited);

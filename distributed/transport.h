@@ -17,7 +17,7 @@ class Transport {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // The name of the rank's machine; empty if the ranks are threads of one process.
+  // The name of the rank's machine; empty if the ranks are threads.
   virtual std::string host(int rank) const = 0;
   // Seconds that a call waits for another rank.
   virtual double limit() const = 0;

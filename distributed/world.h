@@ -14,7 +14,7 @@ namespace isonorm::distributed {
 // if the launcher has bound this process to fewer cores than its share of the machine.
 //
 // Throws if the launcher's library cannot be opened. Also throws if another launcher, such as torchrun, has set the
-// environment: its processes cannot train together here, and training each of them separately is not intended.
+// environment: its processes cannot train together here, and training each separately is not intended.
 Group& world();
 
 // True if an MPI launcher has started this process together with others.
@@ -32,7 +32,7 @@ void end_all(int code) noexcept;
 // end_all(1). Returns 1, if it returns.
 int ended_by(const std::exception& e, const char* program) noexcept;
 
-// Threads of one process as ranks: for tests, and for trying on one machine what many machines will do.
+// Threads as ranks: for tests, and for trying on one machine what many machines will do.
 
 inline constexpr int kMostRanks = 1024;
 

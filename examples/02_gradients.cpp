@@ -31,7 +31,7 @@ int main() {
   const Tensor slope = grad(x.pow(3).sum(), {x}, {.create_graph = true})[0];
   std::cout << "d2(x^3)/dx2 = " << grad(slope.sum(), {x})[0] << "\n\n";
 
-  // The gradient undoes broadcasting: it sums over all entries to which the number was broadcast.
+  // The gradient undoes broadcasting: it sums over all entries that the number was broadcast to.
   const Tensor scale = tensor({2.0}).require_grad();
   (x * scale).sum().backward();
   std::cout << "d sum(x scale)/dscale = " << scale.grad() << ", the sum of x\n\n";

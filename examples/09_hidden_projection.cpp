@@ -27,7 +27,7 @@ void one_norm() {
               largest(streams::recentre(by_rms, -1) - by_layer));
 }
 
-// A whole model: the same function in two forms, and the gradients of all its parameters.
+// A whole model: the same function in two forms, and the gradient of each parameter.
 void whole_model() {
   const nn::GptOptions o{.vocab = 13, .context = 6, .transformer = {.width = 8, .depth = 1, .heads = 2}};
   nn::Gpt a = streams::make<nn::Gpt>(o);

@@ -47,8 +47,9 @@ int main() {
   std::printf("d = %lld. D^T D stretches 1 by %g, and (1, -1, 0, ...) by %g.\n", static_cast<long long>(d),
               norm(matmul(metric, one)).item() / norm(one).item(),
               norm(matmul(metric, other)).item() / norm(other).item());
-  std::printf("So along 1 plain descent moves writers %lld times too far, and readers %lld times too little.\n\n",
-              static_cast<long long>(d), static_cast<long long>(d));
+  std::printf(
+      "Along 1, plain descent therefore moves writers %lld times too far, and readers %lld times too little.\n\n",
+      static_cast<long long>(d), static_cast<long long>(d));
 
   manual_seed(10);
   nn::Gpt reference = build(streams::Form::layer_norm, streams::Stored::raw);

@@ -71,7 +71,7 @@ int main(int argc, char** argv) try {
     for (const Path& p : runs) std::printf("   %8.1e | %7.1e", up_to(p.control, t), up_to(p.rms, t));
     std::printf("\n");
   }
-  std::printf("\nrms_norm goes where the control goes: as far from layer_norm as layer_norm is from itself.\n");
+  std::printf("\nrms_norm follows the control: as far from layer_norm as layer_norm is from itself.\n");
 } catch (const Error& e) {
   return std::fprintf(stderr, "12_control_run: %s\n", e.what()), 1;
 }

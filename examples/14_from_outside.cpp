@@ -63,7 +63,7 @@ constexpr training::ModelRow kBounded = training::row_of<BoundedConfig>({.name =
 struct SoftNorm : nn::Connection {
   SoftNorm(int64_t width, const nn::ConnectionOptions& o) : Connection(width, {.kind = o.kind}) {}
   Tensor read(nn::Residual& r) override {
-    const NormKind kind = spec().kind;  // which says what the rows are
+    const NormKind kind = spec().kind;  // which describes the rows
     const Tensor x = kind == NormKind::layer ? recentre(r.settle(), -1) : r.settle();
     Tensor squares = sum(square(x), {-1}, true);
     if (kind == NormKind::crms) squares = squares + square(sum(x, {-1}, true));

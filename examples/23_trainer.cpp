@@ -16,7 +16,7 @@ int main(int argc, char** argv) try {
   o.training.device = take_device(argc, argv);
   o.training.steps = argc > 1 ? whole_number(argv[1]) : 1000;
   o.training.model = {training::kGpt, {.width = 64, .depth = 2, .heads = 4}, {{"context", 32}}};
-  o.training.data = "trainer.txt";  // of which the last tenth is held out
+  o.training.data = "trainer.txt";  // whose last tenth is held out
   o.training.batch = 16, o.training.lr = 3e-3;
   o.evaluate_every = 50, o.patience = 5, o.save_every = 10min;
   o.checkpoint = "trainer.ckpt", o.best = "trainer_best.ckpt", o.tensorboard = "trainer_log";

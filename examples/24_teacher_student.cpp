@@ -21,7 +21,7 @@ int main(int argc, char** argv) try {
   Net student;
   optim::Adam opt(student.parameters(), {.lr = 1e-2});
   optim::Ema teacher(student.parameters(), {.decay = decay});
-  double average = student.fc2.bias[0].item();  // average of one weight, by the formula
+  double average = student.fc2.bias[0].item();  // average of a weight, by the formula
   for (int step = 0; step < steps; ++step) {
     teacher.apply();
     const Tensor told = student(unlabelled).detach();

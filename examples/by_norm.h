@@ -1,5 +1,5 @@
 // Trains a recurrent model in four versions: without a norm and with LayerNorm, RMSNorm and pRMSNorm. The versions take
-// steps alternately, so that other load on the machine affects all of them.
+// steps alternately, so that other load on the machine affects all alike.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Binds the slots of core/kernels to the functions of a device: the only list of them.
+// Binds the slots of core/kernels to the functions of a device: the only list.
 #include "core/kernels/attention.h"
 #include "core/kernels/checks.h"
 #include "core/kernels/copy.h"

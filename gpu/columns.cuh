@@ -6,7 +6,7 @@
 
 namespace isonorm::gpu {
 
-// Combines v of the 8 threads of a column in a fixed order; each of them gets the result. All threads of the block call
+// Combines v of the 8 threads of a column in a fixed order; each gets the result. All threads of the block call
 // it.
 template <class F, class A> __device__ __forceinline__ A reduce_column(A v, F f = {}) {
   struct Room {

@@ -52,7 +52,7 @@ class Library {
 };
 
 // Opened at the first call, following ISONORM_GPU_LIBRARIES, and open until the process ends. On emulated devices they
-// are stand-ins if runtime_settings().libraries is set.
+// are substitutes if runtime_settings().libraries is set.
 const Library& cublas_lt();
 const Library& cudnn();
 const Library& nccl_library();

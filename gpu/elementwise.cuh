@@ -58,7 +58,7 @@ __device__ __forceinline__ Pack<R, N> map_packs(const F& f, const Pack<T, N>&...
   return out;
 }
 
-// out = f(in...) for the N elements of the calling thread. out may be one of the operands.
+// out = f(in...) for the N elements of the calling thread. out may be an operand.
 template <int N, size_t... I, class F, class R, class... T>
 __device__ __forceinline__ void map_elements(std::index_sequence<I...>, const Elements<1 + sizeof...(T)>& e, const F& f,
                                              R* out, const T*... in) {

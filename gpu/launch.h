@@ -13,7 +13,7 @@ namespace isonorm::gpu {
 
 struct Shape {
   dim3 blocks, threads;
-  size_t dynamic = 0;  // bytes of shared memory beyond what the kernel declares
+  size_t dynamic = 0;  // bytes of shared memory in addition to the kernel's static ones
 };
 
 // Blocks of `threads` threads, one thread for each of n elements, n >= 1. Throws if the grid would be too large.

@@ -1,4 +1,4 @@
-// Device memory behind core's caching allocator, pinned host memory for copies, and temporary memory of kernels. A
+// Device memory for core's caching allocator, pinned host memory for copies, and temporary memory of kernels. A
 // released block may be reused at once, because work that the device's stream gets later runs later. Blocks for another
 // stream wait for an event first.
 #pragma once

@@ -1,5 +1,5 @@
-// While it lives, a Recorder lists the launches, copies, waits and allocations of its thread. Tests use it to count
-// what a training step costs.
+// While it lives, a Recorder lists the launches, copies, waits and allocations of its thread. Tests count a training
+// step's costs with it.
 #pragma once
 
 #include <cstdint>

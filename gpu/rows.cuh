@@ -46,7 +46,7 @@ template <class T> Rows rows_of(int64_t count, int64_t width, const auto*... poi
   return {count, width, static_cast<int>(std::clamp<int64_t>(warps, 1, kTeamWarps)), packed,
           packed && warps <= kTeamWarps};
 }
-// For x [..., width], width > 0.
+// x [..., width], width > 0.
 template <class T> Rows rows_of(const Tensor& x, const auto*... pointers) {
   return rows_of<T>(x.numel() / x.size(-1), x.size(-1), pointers...);
 }
@@ -54,7 +54,7 @@ template <class T> Rows rows_of(const Tensor& x, const auto*... pointers) {
 // The team of the calling thread, and the thread's place in it.
 struct Team {
   int thread, size;
-  int64_t number, count;  // this team and its first row; number of all teams
+  int64_t number, count;  // this team and its first row; number of teams
 
   __device__ __forceinline__ explicit Team(const Rows& rows) {
     const bool wide = rows.warps > 1;
@@ -123,7 +123,7 @@ template <class T> Target<T> target_of(const Tensor& t) {
   if (t.dtype() == dtype_of<T>) return {t.mutable_data<T>(), false};
   return {t.mutable_data<bf16>(), true};
 }
-// The dtype in which these rows are computed: the dtype of all defined tensors, or f32 for a mixture.
+// The rows' dtype of computation: the dtype that all defined tensors have, or f32 for a mixture.
 inline DType dtype_of_rows(std::initializer_list<const Tensor*> tensors) {
   std::optional<DType> found;
   for (const Tensor* t : tensors)
@@ -157,8 +157,8 @@ __device__ __forceinline__ void store_part(const Target<T>& to, int64_t i, const
   store_part(static_cast<T*>(to.rows) + i, pack, n, packed);
 }
 
-// Calls f(i, n, slot) for each pack of the calling thread. The pack begins at element i of the row and has n elements
-// of it; slot is its number in the thread (0 if packs are not held).
+// Calls f(i, n, slot) for each pack of the calling thread. The pack begins at element i of the row and has n of its
+// elements; slot is its number in the thread (0 if packs are not held).
 template <class T, bool held, class F>
 __device__ __forceinline__ void for_packs(const Team& team, const Rows& rows, const F& f) {
   constexpr int N = kPack<T>;
@@ -174,7 +174,7 @@ __device__ __forceinline__ void for_packs(const Team& team, const Rows& rows, co
   }
 }
 
-// The calling thread's packs of one row: in registers if they are held, else loaded again for each pass. read(i, n):
+// The calling thread's packs of a row: in registers if they are held, else loaded again for each pass. read(i, n):
 // loads the pack at element i.
 template <class T, bool held> struct RowPacks {
   Pack<T, kPack<T>> kept[held ? kHeld : 1];
@@ -207,7 +207,7 @@ template <class F> void visit_bool(bool value, const F& f) {
   value ? f.template operator()<true>() : f.template operator()<false>();
 }
 
-// Calls f.operator()<kind>() with one of the three formulas of norms: the isometric form is RMSNorm with another
+// Calls f.operator()<kind>() with the formula of the norm's kind: the isometric form is RMSNorm with another
 // divisor.
 template <class F> void visit_kind(NormKind kind, const F& f) {
   if (kind == NormKind::layer) return f.template operator()<NormKind::layer>();

@@ -1,7 +1,7 @@
 // Streams order the work of a device. Each device has one stream, shared by all threads of the process. Work runs in
-// the order in which it is given, so a block that a tensor releases may be reused at once. Further streams (copies of
-// the next batch) are ordered by events. Errors of kernels come late and persist: the first wait that sees one says
-// after which kernel, and from then on every wait and launch of that device throws the same error.
+// the given order, so a block that a tensor releases may be reused at once. Further streams (copies of the next batch)
+// are ordered by events. Errors of kernels come late and persist: the first wait that sees an error says after which
+// kernel; from then on every wait and launch on this device throws the same error.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace isonorm::gpu {
 
-// Throws "<what>: <CUDA's message>" if `status` is not success. For calls that report their own errors, not an earlier
-// kernel's.
+// Throws "<what>: <CUDA's message>" if `status` is not success. Used on calls that report their own errors, not an
+// earlier kernel's.
 void must(cudaError_t status, const char* what);
 // Throws "cuda:1: there is 1 device" or "cuda: <why_none()>".
 void check_device(Device device);

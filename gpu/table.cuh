@@ -1,4 +1,4 @@
-// Kernels over many tensors: a launch processes a table of them, which is its argument (at most 4 KiB, which every
+// Kernels over many tensors: a launch processes a table, which is its argument (at most 4 KiB, which every
 // device takes). Each tensor is cut into pieces of kPiece elements. A block of kTableThreads threads processes a piece
 // and finds its tensor by binary search. All parameters of a model take a handful of launches, and a small tensor
 // costs one block.

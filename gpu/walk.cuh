@@ -8,7 +8,7 @@
 
 namespace isonorm::gpu {
 
-// Walks over N tensors of one shape. 8 (2 + 8 + 8 N) bytes: up to 53 tensors fit into a kernel's arguments.
+// Walks over N tensors of the same shape. 8 (2 + 8 + 8 N) bytes: up to 53 tensors fit into a kernel's arguments.
 template <int N> struct Walk {
   int rank;
   int64_t size[kMaxRank], stride[N][kMaxRank], count;

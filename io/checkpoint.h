@@ -22,7 +22,7 @@ struct Checkpoint {
 };
 
 // Replaces the file. It is a safetensors file with tensors "weights.<name>" and "optimizer.<name>", metadata
-// "value.<name>", and a CRC-32 over all of them. Throws if there are no weights, and what save_safetensors() throws;
+// "value.<name>", and a CRC-32 over everything. Throws if there are no weights, and what save_safetensors() throws;
 // then the old file stays.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
@@ -81,7 +81,7 @@ Metadata checkpoint_values(const SafetensorsFile& file);
 
 // A number as text that reads back with the same bits: hexadecimal ("1.8p+1").
 std::string exact(double number);
-// The value under `name`. These throw if it is missing or is not a number of that kind.
+// The value under `name`. These throw if it is missing or is not such a number.
 int64_t integer_at(const Metadata& values, std::string_view name);
 double number_at(const Metadata& values, std::string_view name);
 const std::string& text_at(const Metadata& values, std::string_view name);

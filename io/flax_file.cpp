@@ -149,7 +149,7 @@ class TreeReader {
     check(rank <= kMaxRank, "flax: byte ", at_, ": ", rank, " dimensions, expected at most ", kMaxRank);
   }
 
-  // Reads the shape, dtype and byte range of an array. For foreign dtypes the shape has no axis of bytes yet.
+  // Reads the shape, dtype and byte range of an array. With a foreign dtype the shape has no axis of bytes yet.
   TensorEntry array(const Head& h, const std::string& name) {
     const std::string shown = text(Shown{name});
     const Scope scope(shown);

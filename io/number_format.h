@@ -45,7 +45,7 @@ class Steps {
   int digits_, lowest_;
 };
 
-// The names of all formats that files may have.
+// The name of every format that files may have.
 inline constexpr std::array<const char*, 4> kFormatNames = {"f32", "f64", "bf16", "f16"};
 // Empty if no format has this name.
 std::optional<NumberFormat> format_named(const std::string& name);

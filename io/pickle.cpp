@@ -10,7 +10,7 @@
 namespace isonorm::io {
 namespace {
 
-constexpr size_t kMost = size_t{1} << 21;  // limit for each kind of value; 100,000 tensors need about half of it
+constexpr size_t kMost = size_t{1} << 21;  // limit for each kind of value; 100,000 tensors need about half
 constexpr int kProtocols = 5;
 
 enum class Calls { dict, tensor, parameter, storage };
@@ -228,7 +228,7 @@ class Machine {
     return t;
   }
 
-  // Executes one opcode; false after STOP. Opcode names are those of pickletools.
+  // Executes one opcode; false after STOP. Opcode names are pickletools' names.
   bool step() {
     const size_t place = at_;
     const auto opcode = static_cast<uint8_t>(number(1));

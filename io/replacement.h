@@ -25,8 +25,8 @@ namespace isonorm::io {
 // same path removes it.
 //
 // A symbolic link is followed: the file that it points to is replaced. A device or pipe is never replaced: the bytes go
-// into it. Neither is a file that this process has open (/dev/stdout): the bytes go on where its descriptor stands. The
-// new file has the mode of the old one.
+// into it. Neither is a file that this process has open (/dev/stdout): writing continues at its descriptor's position.
+// The new file has the mode of the old one.
 class Replacement {
  public:
   // Creates the temporary file. Throws (io) if that fails, if the path is a folder, or if the existing file may not be

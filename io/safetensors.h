@@ -1,5 +1,5 @@
 // The safetensors format: named tensors and a map of strings in one file. The reader trusts nothing: names, dtypes,
-// shapes and offsets of all tensors are checked against each other and against the size of the file before memory is
+// shapes and offsets of the tensors are checked against each other and against the size of the file before memory is
 // allocated.
 // Source: https://github.com/huggingface/safetensors (README, section "Format").
 //

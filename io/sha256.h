@@ -13,7 +13,7 @@ namespace isonorm::io {
 class Sha256 {
  public:
   void update(std::string_view bytes);
-  // The digest of all bytes so far, 64 hexadecimal digits. The object cannot be used afterwards.
+  // The digest of the bytes so far, 64 hexadecimal digits. The object cannot be used afterwards.
   std::string hex();
 
  private:

@@ -23,7 +23,7 @@ class Unfinished {
   // Call it when the file has its final name: from now on nothing is removed.
   void finish();
 
-  // Removes the files and folders of all living objects (up to 16). Async-signal-safe: handlers of signals that end the
+  // Removes every living object's file or folder (up to 16). Async-signal-safe: handlers of signals that end the
   // process call it.
   static void remove_all() noexcept;
 
@@ -41,7 +41,7 @@ class Unfinished {
 class NameLock {
  public:
   // Throws (io) if another process holds the lock, naming process and host ("c: process 17 on moon is writing it"); if
-  // the lock file cannot be created; or if the file of that name is not a lock file.
+  // the lock file cannot be created; or if the file with its name is not a lock file.
   [[nodiscard]] explicit NameLock(const std::string& path);
   ~NameLock();
   NameLock(const NameLock&) = delete;

@@ -76,7 +76,7 @@ Directory find_directory(const Bytes& file) {
   return {};
 }
 
-// The numbers of an entry that its zip64 field can replace, in the order of that field.
+// The numbers of an entry that its zip64 field can replace, in the field's order.
 struct Places {
   uint64_t size, packed, place;
 };

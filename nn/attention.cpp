@@ -36,7 +36,7 @@ Tensor alibi_slopes(int64_t heads, TensorOptions options) {
 }
 
 // ALiBi's addition to the scores of `keys` keys, [1, heads, 1, keys]: slope x key position, counted so that the last
-// key has 0. For each query this is -slope x distance plus a constant, which softmax ignores.
+// key has 0. Per query this is -slope x distance plus a constant, which softmax ignores.
 Tensor alibi(int64_t heads, int64_t keys, TensorOptions options) {
   const Tensor last_first = arange(1 - static_cast<double>(keys), 1, 1, options);
   return reshape(alibi_slopes(heads, options), {1, heads, 1, 1}) * last_first;
@@ -131,7 +131,7 @@ Tensor MultiheadAttention::rotate_queries_and_keys(const Tensor& packed, int64_t
 }
 
 // Attention output [batch, 1, heads head_width] for one new token, using the KV cache. Query heads that share a key
-// head become the rows of one matrix.
+// head become rows in one matrix.
 Tensor MultiheadAttention::attend_one_token(const Tensor& packed, KeyValues& cache) const {
   const int64_t batch = packed.size(0), heads = options_.heads, shared = options_.kv_heads, size = options_.head_width;
   check(packed.size(1) == 1, "attention: ", packed.size(1), " new tokens after ", cache.time(),

@@ -45,7 +45,7 @@ class BranchOutput : public Linear {
 
   Parameter& scale;  // [out]; undefined without layer scale
 
-  // For tensor parallelism (g of Megatron-LM, 1909.08053): this layer sees some of its input's entries. Given the
+  // Tensor parallelism (g of Megatron-LM, 1909.08053): this layer sees some of its input's entries. Given the
   // product x W^T of this part, sum() returns the product over all entries. The bias is added once, afterwards.
   void sum_by(std::function<Tensor(const Tensor& part)> sum) { sum_ = std::move(sum); }
 

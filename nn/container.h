@@ -52,7 +52,7 @@ class Sequential : public Module {
 
 struct ClassOfModules;  // instead of a class that a program left out
 
-// A list of modules of one type, which its owner runs as it likes. Children are named 0, 1, ...
+// A list of modules of the same type, which its owner runs as it likes. Children are named 0, 1, ...
 template <class M = ClassOfModules> class ModuleList : public Module {
   static_assert(!std::is_same_v<M, ClassOfModules>,
                 "isonorm: a list has the class of its modules: nn::ModuleList<nn::Linear>");

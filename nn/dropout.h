@@ -5,7 +5,7 @@
 
 namespace isonorm::nn {
 
-// In training, zeroes each element with probability p and divides the others by 1 - p. Otherwise passes x on. For the
+// In training, zeroes each element with probability p and divides the others by 1 - p. Otherwise passes x on. On the
 // output of a residual branch use BranchOptions::dropout: output maps of the branch's weights then act after the mask
 // (docs/normalization.md). Throws if p is not in [0, 1).
 class Dropout : public Module {

@@ -38,7 +38,7 @@ class EncoderDecoder : public Module {
   // The two halves. source [batch, time <= context]: throws if a row is only padding (checked on the CPU; on other
   // devices such a row gives NaN). target [batch, time <= context] -> logits [batch, time, vocab]. With a KV cache,
   // `target` holds only the new ids for the same sources: any number if the cache is empty, else one. The logits equal
-  // those of all ids at once up to rounding.
+  // the logits of a pass over all ids up to rounding.
   Encoded encode(const Tensor& source);
   Tensor decode(const Encoded& encoded, const Tensor& target, DecodingCache* cache = nullptr);
 

@@ -1,4 +1,4 @@
-// Evaluation mode of one thread, like NoGrad (autograd/grad_mode.h) for recording.
+// Evaluation mode in one thread, like NoGrad (autograd/grad_mode.h) for recording.
 #pragma once
 
 namespace isonorm::nn {

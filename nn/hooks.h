@@ -1,5 +1,5 @@
-// Hooks of modules: functions that see, and may replace, the output of a module and the gradient of its input. A program
-// registers them by Module::on_forward() and Module::on_backward().
+// Hooks of modules: functions that see, and may replace, the output of a module and the gradient of its input. A
+// program registers them by Module::on_forward() and Module::on_backward().
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ using ForwardHook = std::function<Tensor(const Module& module, const Tensor& inp
 // no gradient (ids, the data of a first layer), grad_input is undefined and the result is ignored.
 using BackwardHook = std::function<Tensor(const Module& module, const Tensor& grad_input, const Tensor& grad_output)>;
 
-// The hooks of one module, in the order in which they were added.
+// A module's hooks, in order of addition.
 struct ModuleHooks {
   std::vector<std::shared_ptr<ForwardHook>> forward;
   std::vector<std::shared_ptr<BackwardHook>> backward;

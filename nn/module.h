@@ -36,7 +36,7 @@ namespace isonorm::nn {
 struct NamedParameter {
   std::string name;  // path from the module that was asked: "blocks.0.attn.qkv.weight"
   Tensor tensor;
-  // Rows of dimension 0 in which the loss does not depend on the parameter at all (the biases of attention keys), as
+  // Rows of dimension 0 that the loss does not depend on (the biases of attention keys), as
   // [begin, end).
   int64_t blind_begin = 0, blind_end = 0;
   std::span<const std::shared_ptr<const Parametrisation>> parametrisations = {};  // empty: the stored tensor is seen
@@ -133,8 +133,8 @@ class Module {
   // hooks must outlive the backward. Throws if the hook is empty.
   //
   // Hooks run in operator()(x), and in the other operators of norms (input: the sum that is normalized), attention and
-  // Transformer blocks (input and output: the residual stream). A fused op that computes with the weight of a layer, such
-  // as linear_cross_entropy() with the head's, does not call the layer.
+  // Transformer blocks (input and output: the residual stream). A fused op that computes with the weight of a layer,
+  // such as linear_cross_entropy() with the head's, does not call the layer.
   ModuleHookHandle on_forward(ForwardHook hook);
   ModuleHookHandle on_backward(BackwardHook hook);
   bool has_hooks() const { return hooks_ && !(hooks_->forward.empty() && hooks_->backward.empty()); }
@@ -144,7 +144,7 @@ class Module {
   void redo(std::function<void(Module& copy)> done) { redo_ = std::move(done); }
   const std::function<void(Module&)>& redone() const { return redo_; }
 
-  // Marks rows of a registered parameter in which the loss does not depend on it.
+  // Marks rows of a registered parameter that the loss does not depend on.
   void mark_blind(const std::string& parameter, int64_t begin, int64_t end);
 
   const std::string& name() const { return name_; }
@@ -324,7 +324,8 @@ template <class M, class... Arguments> M clone(const M& module, Arguments&&... a
 //   nn::Sequential actor(nn::shared(trunk), nn::Linear(64, 4)), critic(nn::shared(trunk), nn::Linear(64, 1));
 // Both train the same tensors: they are tied (Parameter::operator=). In a module that has both, the tensors are listed,
 // saved and counted once, under the first name, and clone() and checkpoints keep that. train() and eval() set the mode
-// of a single module. Throws if `module` or a child has a parametrisation or is a rank's part: share before that. Draws no initial values, as clone().
+// of a single module. Throws if `module` or a child has a parametrisation or is a rank's part: share before that. Draws
+// no initial values, as clone().
 template <class M, class... Arguments> M shared(const M& module, Arguments&&... arguments) {
   const DrawsFrom back_afterwards(default_generator());
   const SkipInit skip;

@@ -1,6 +1,6 @@
-// Parameter: a tensor that a layer holds, and the value that the forward sees. By default they are the same.
-// Parametrisations are differentiable maps between them, applied one after the other: the stored tensor is trained,
-// saved and loaded, and the layer computes with its image (as in PyTorch's torch.nn.utils.parametrize).
+// Parameter: a tensor that a layer holds, and the value that the forward sees. Without parametrisations they are the
+// same. Parametrisations are differentiable maps between them, applied one after the other: the stored tensor is
+// trained, saved and loaded, and the layer computes with its image (as in PyTorch's torch.nn.utils.parametrize).
 #pragma once
 
 #include <atomic>
@@ -44,24 +44,25 @@ class Parametrisation {
   virtual bool is_part_of_model() const { return false; }
 };
 
-// The parametrisations of a parameter in the order in which they are applied, as PyTorch's ParametrizationList.
+// The parametrisations of a parameter in order of application, as PyTorch's ParametrizationList.
 using Parametrisations = std::vector<std::shared_ptr<const Parametrisation>>;
 
 // True if one of them is not part of the model: it was added to a finished model, and the stored tensor is not what the
 // model's class says that it is.
 bool has_added(std::span<const std::shared_ptr<const Parametrisation>> all);
 
-// An entry of a module's registry; members refer to it: Parameter& weight = add_parameter("weight", ...). As a Tensor
-// it is the stored one. A copy is a second handle of the same tensor and parametrisations. Copying is explicit, because
-// a member `Parameter w = add_parameter(..)` would not follow later assignments to the module's parameter.
+// An entry of a module's registry; members refer to it: Parameter& weight = add_parameter("weight", ...). Converted to
+// Tensor it is the stored one. A copy is a second handle of the same tensor and parametrisations. Copying is explicit,
+// because a member `Parameter w = add_parameter(..)` would not follow later assignments to the module's parameter.
 class Parameter : public Tensor {
  public:
   Parameter() = default;  // stores nothing
   explicit Parameter(const Tensor& stored);
   explicit Parameter(const Parameter& other) = default;
   // Weight tying: `tensor`, a leaf of the same shape, dtype and device, becomes the parameter. If it is a Parameter,
-  // its parametrisations are shared, too. If another tensor was assigned, the module throws, naming the parameter, at its
-  // next forward and whenever it lists its parameters. Throws if this parameter has parametrisations or holds a part.
+  // its parametrisations are shared, too. If another tensor was assigned, the module throws, naming the parameter, at
+  // its next forward and whenever it lists its parameters. Throws if this parameter has parametrisations or holds a
+  // part.
   //   decoder.weight = encoder.weight;
   Parameter& operator=(const Tensor& tensor);
   Parameter& operator=(const Parameter& other);
@@ -77,8 +78,8 @@ class Parameter : public Tensor {
   Tensor operator()() const;
   // The same for a product with rows of this dtype: without a graph, an f32 value is rounded to bf16 for bf16 rows.
   Tensor operator()(DType rows) const;
-  // f(value) for a function f that takes some rows of a table. If all parametrisations work by rows, only these rows are
-  // mapped.
+  // f(value) for a function f that takes some rows of a table. If all parametrisations work by rows, only these rows
+  // are mapped.
   template <class F> Tensor rows(F&& f) const { return maps_by_rows() ? mapped(f(whole()), end()) : f((*this)()); }
   // The number of output maps with which the parametrisations of this weight and of `bias` both end. A bias without a
   // value ends with all of them.
@@ -98,7 +99,7 @@ class Parameter : public Tensor {
   // The stored tensor, or whole(part) if it is a part.
   Tensor whole() const { return seen_ && seen_->whole ? seen_->whole(*this) : stored(); }
 
-  // Adds a parametrisation, which maps the result of those before it.
+  // Adds a parametrisation, which maps the result of the earlier ones.
   void parametrize(std::shared_ptr<const Parametrisation> parametrisation);
   // Replaces all parametrisations. {}: the forward sees the stored tensor itself.
   void set_parametrisations(Parametrisations all);

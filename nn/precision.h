@@ -1,4 +1,4 @@
-// Mixed precision: the dtypes in which a Transformer with f32 parameters computes.
+// Mixed precision: the dtypes of computation in a Transformer with f32 parameters.
 #pragma once
 
 #include "core/dtype.h"
@@ -10,7 +10,7 @@ enum class Precision { full, bf16 };
 inline constexpr const char* kPrecisionNames[] = {"full", "bf16"};
 constexpr const char* name_of(Precision p) { return kPrecisionNames[static_cast<size_t>(p)]; }
 
-// For a model with f32 parameters (Micikevicius et al., 1710.03740; bf16: Kalamkar et al., 1905.12322); a model of
+// A model has f32 parameters (Micikevicius et al., 1710.03740; bf16: Kalamkar et al., 1905.12322); a model of
 // another dtype computes in that dtype. Branches and the head read, compute and save tensors in the precision of
 // `products`, with sums in f32. Parameters stay f32: their parametrisations compute in f32, and they are rounded once
 // when a product reads them. Their gradients are f32 sums that are not rounded. Norm statistics and losses are

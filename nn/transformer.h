@@ -8,8 +8,8 @@
 
 namespace isonorm::nn {
 
-// How a model knows positions: a learned table added to the embeddings; rotary embeddings of pairs of neighbouring entries,
-// or of entries half a head apart (rotary_halves); not at all; or scores that fall with the distance (ALiBi).
+// How a model knows positions: a learned table added to the embeddings; rotary embeddings of pairs of neighbouring
+// entries, or of entries half a head apart (rotary_halves); not at all; or scores that fall with the distance (ALiBi).
 enum class Positions { learned, rotary, none, rotary_halves, alibi };
 inline constexpr const char* kPositionsNames[] = {"learned", "rotary", "none", "rotary_halves", "alibi"};
 constexpr const char* name_of(Positions p) { return kPositionsNames[static_cast<size_t>(p)]; }
@@ -129,8 +129,8 @@ class TransformerBlock : public Module {
   FeedForward& mlp_;
 };
 
-// `depth` blocks, run in order: a model's only stack, or one of two stacks, the other of `other_depth` blocks. No norm
-// follows the last block. As a module it maps rows to rows, like a block.
+// `depth` blocks, run in order: a model's only stack, or one of two stacks; the other has `other_depth` blocks. No norm
+// follows the last block. Like a block, it maps rows to rows as a module.
 class TransformerStack : public ModuleList<TransformerBlock> {
  public:
   explicit TransformerStack(const TransformerOptions& options, Stack stack = Stack::alone, int64_t other_depth = 0);
@@ -140,7 +140,7 @@ class TransformerStack : public ModuleList<TransformerBlock> {
   // Activation checkpointing: keeps only the input of each block and computes the block again in the backward pass
   // (autograd/checkpoint.h).
   void recompute(bool on) { recompute_ = on; }
-  // For sequence parallelism: the blocks run on own(x), a rank's share of the rows x, and `whole` maps their result
+  // Sequence parallelism: the blocks run on own(x), a rank's share of the rows x, and `whole` maps their result
   // back.
   void share_rows(Connection::Rows own, Connection::Rows whole) { own_ = std::move(own), whole_ = std::move(whole); }
 
@@ -155,7 +155,7 @@ class TransformerStack : public ModuleList<TransformerBlock> {
   Connection::Rows own_, whole_;
 };
 
-// Calls TransformerStack::recompute() of all stacks in the model.
+// Calls TransformerStack::recompute() on every stack in the model.
 void recompute(Module& model, bool on = true);
 
 }  // namespace isonorm::nn

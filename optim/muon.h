@@ -21,7 +21,7 @@ struct MuonOptions {
   MuonScale scale = MuonScale::original;
   int ns_steps = 5;
   double a = 3.4445, b = -4.7750, c = 2.0315;  // coefficients of the Newton-Schulz polynomial
-  double eps = 1e-7;                           // lower limit for the norm by which the iteration divides
+  double eps = 1e-7;                           // lower limit for the iteration's divisor, a norm
 };
 
 // X / max(|X|, eps), then `steps` times X <- a X + (b A + c A A) X with A = X X^T, computed for the orientation with

@@ -46,7 +46,7 @@ class Optimizer {
   // then be updated separately.
   virtual bool by_entry() const { return false; }
 
-  // Clears the gradients of all parameters: they are undefined until the next backward().
+  // Clears every parameter's gradient: they are undefined until the next backward().
   void zero_grad();
 
   // The learning rate of a group, counted from the end if negative. Throws if there is no such group.

@@ -81,7 +81,7 @@ struct PlateauOptions {
 // To combine it with a schedule, multiply: [&](int64_t step) { return schedule(step) * plateau.factor(); }.
 class ReduceOnPlateau {
  public:
-  // Throws if lr is not above 0, threshold, min_lr or eps is negative, one of these is not finite, factor or a relative
+  // Throws if lr is not above 0, threshold, min_lr or eps is negative, any is not finite, factor or a relative
   // threshold is outside [0, 1), or patience or cooldown is negative.
   explicit ReduceOnPlateau(double lr, PlateauOptions options = {});
   // Not copyable: a loop with a copy would not see the rate fall. Pass std::ref(plateau).

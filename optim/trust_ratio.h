@@ -13,7 +13,7 @@ struct LarsOptions {
   bool adapt = true;        // false: ratio 1, as is usual for biases and gains
 };
 
-// For each tensor: ratio = trust |w| / (|gradient| + weight_decay |w|), 1 where either is 0;  b = momentum b + lr ratio
+// Per tensor: ratio = trust |w| / (|gradient| + weight_decay |w|), 1 where either is 0;  b = momentum b + lr ratio
 // (gradient + weight_decay w) (b starts at 0);  w -= b. Norms are Euclidean, over the whole tensor. You, Gitman and
 // Ginsburg, "Large Batch Training of Convolutional Networks", 2017, algorithm 1: the learning rate enters the momentum.
 // Parameters of f32, f64 or bf16; state "momentum_buffer". Throws on options out of range.

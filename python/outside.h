@@ -41,7 +41,7 @@ class Outside : public equivalence::Training {
   nanobind::object side_;
   Empty model_;
   size_t plain_;
-  std::vector<Tensor> expected_;  // empty: the reference's weights as they are
+  std::vector<Tensor> expected_;  // empty: the reference's unchanged weights
   std::vector<std::string> weight_names_;
   mutable std::vector<Tensor> noise_;  // for the weights from plain_ on; computed on demand
 };

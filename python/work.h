@@ -13,7 +13,7 @@ namespace isonorm::python {
 class Work {
  public:
   // Runs f() without the GIL. f must call stopped() now and then, from the same thread, and may end by throwing
-  // Interrupted. Then raises what was raised there, including KeyboardInterrupt.
+  // Interrupted. Then raises the exception that was raised there, including KeyboardInterrupt.
   template <class F> auto run(F&& f) {
     try {
       auto result = [&] {
@@ -44,8 +44,8 @@ class Work {
   }
 
  private:
-  // Raises what was noted; the result of the work is then not needed. Counts a signal after the last call of stopped(),
-  // too.
+  // Raises the noted exception; the result of the work is then not needed. Counts a signal after the last call of
+  // stopped(), too.
   void tell() {
     stopped();
     if (!raised_) return;

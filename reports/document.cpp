@@ -56,7 +56,8 @@ std::string with_spaces(std::string name) {
   return name;
 }
 
-// The scalars of a result, those of an object with its name before theirs. Without what the page says elsewhere.
+// The scalars of a result; the scalars of an object have its name before theirs. Without fields that the page shows
+// elsewhere.
 void add_scalars(std::vector<Named>& scalars, const std::vector<Named>& members, const std::string& before = "") {
   for (const Named& m : members)
     if (const auto* object = std::get_if<std::vector<Named>>(&m.value))
@@ -104,7 +105,8 @@ std::string card_style(const std::string& table, int width) {
   return out + "}\n";
 }
 
-// The value as JSON. Adds to `non_finite` where null stands for a number that is not finite; `place` is the value's.
+// The value as JSON. Adds the places to `non_finite` whose null means a number that is not finite; `place` is the
+// value's.
 json value_json(const Value& value, const std::string& place, std::vector<std::string>& non_finite) {
   return std::visit(
       [&](const auto& v) -> json {
@@ -129,7 +131,7 @@ json value_json(const Value& value, const std::string& place, std::vector<std::s
       value);
 }
 
-// A sentence with a capital letter stands by itself.
+// A sentence with a capital letter needs no prefix.
 std::string said(const Document& d) {
   if (d.verdict.empty()) return d.sentence;
   const bool alone = !d.sentence.empty() && std::isupper(static_cast<unsigned char>(d.sentence[0]));

@@ -1,4 +1,4 @@
-// Internal: the style sheet of a report's page, used together with that of its charts.
+// Internal: the style sheet of a report's page, used together with the charts' style sheet.
 #pragma once
 
 namespace isonorm::reports {

@@ -13,7 +13,7 @@ std::string escaped(std::string_view text);
 // Escaped, with the hyphen of "1.4e-13" and the spaces of "/ 1.4e-13" and "3 %" made unbreakable.
 std::string unbroken(const std::string& s);
 
-// HTML in which a long name may be broken after each of its underscores.
+// HTML that lets a long name be broken after each underscore.
 std::string breakable(const std::string& html);
 
 // Characters of UTF-8 text.
@@ -35,7 +35,7 @@ struct ColumnWidth {
 // narrowed first.
 std::vector<size_t> fitted(const std::vector<ColumnWidth>& columns, size_t width);
 
-// The width of all columns with a gap of two between them.
+// The columns' total width, with a gap of two between them.
 size_t total_width(const std::vector<size_t>& widths);
 
 }  // namespace isonorm::reports

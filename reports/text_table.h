@@ -18,7 +18,7 @@ struct TextCell {
 };
 
 // Cells with a number: in scientific form; in printf's format; with the number of its control, "1.0e-15 / 2.0e-15"; a
-// count; and a share of 1 as "12.5 %", with so many decimals.
+// count; and a share of 1 as "12.5 %", with this number of decimals.
 TextCell number_cell(double value, Tone tone = Tone::plain);
 TextCell printed_cell(const char* format, double value, Tone tone = Tone::plain);
 TextCell beside_cell(double value, double control);

@@ -16,7 +16,7 @@
 // The last two are models of their own: without norms, and with RMSNorm by definition (Zhang & Sennrich, 1910.07467;
 // LLaMA). Their rows keep their mean, and no LayerNorm model computes the same function.
 //
-// Code that depends on the form asks its row. So a new form is a new row: in form.cpp, or at run time as a RegisteredForm.
+// Code that depends on the form asks its row. A new form is a new row: in form.cpp, or at run time as a RegisteredForm.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ namespace isonorm::streams {
 // Names a row: its number in the table.
 enum class Form { layer_norm, rms_norm, crms_norm, crms_isometric, none, uncentred_rms_norm };
 
-// How a parameter touches the stream: not at all, by writing to it, or by reading a normalized row of it.
+// How a parameter touches the stream: not at all, by writing to it, or by reading a normalized row.
 enum class Role { neutral, writer, reader };
 
 struct FormRow {
@@ -44,7 +44,7 @@ struct FormRow {
   Map (*reader)(int64_t d);
   bool orthonormal = false;  // writers and readers have one map M, with M M* = I
   // The entry that is not stored is minus the sum of the others. A stored writer is rounded so that the sum is right,
-  // too: each entry to one of its two neighbours (equivalence/convert/sum_rounding.h).
+  // too: each entry to a neighbour in the format (equivalence/convert/sum_rounding.h).
   bool rounds_with_sum = false;
   // Words for reports: the norm, a writer W and a reader A in these coordinates, a row x that enters the stream; and the
   // CSS class of the form's curves.

@@ -14,13 +14,13 @@
 
 namespace isonorm::streams {
 
-// A pattern (core/system/name_pattern.h) names tensors, "h.*.mlp.fc2.weight", or layers, "h.*.mlp.fc2", which stands
-// for their weights and biases. Stars in the name of a norm, bias or scale are filled in from the tensor's name.
+// A pattern (core/system/name_pattern.h) names tensors, "h.*.mlp.fc2.weight", or layers, "h.*.mlp.fc2", which means
+// their weights and biases. Stars in the name of a norm, bias or scale are filled in from the tensor's name.
 //
 //   Layout().writes("token").writes("blocks.*.attn.proj").reads("blocks.*.attn.qkv", "blocks.*.norm1")
 class Layout {
  public:
-  // The description of one tensor.
+  // The description of a tensor.
   struct Entry {
     Role role = Role::neutral;
     int dim = -1;           // writers and readers: the stream's axis; -1: the layer's own
@@ -53,7 +53,7 @@ class Layout {
   //
   // The number of a writer and every "dim" are the stream's axis. {"dim": 1, "norm": "ln_e"} is a table with a norm
   // between it and the stream. "parts" of a reader: the number of rows side by side in its input. An eps is a number or
-  // a string with a number. "attn.{q,k}" stands for "attn.q" and "attn.k". Throws, naming the entry, if the JSON does
+  // a string with a number. "attn.{q,k}" means "attn.q" and "attn.k". Throws, naming the entry, if the JSON does
   // not have this form.
   static Layout from_json(std::string_view json);
   // The same for one or several streams: {"streams": {"text": {"width": ..}, "image": {..}}}. The name of a single
@@ -73,7 +73,7 @@ class Layout {
   // parts: checkpoints only; number of rows of the stream side by side in its input
   Layout& reads(const std::string& pattern, const std::string& norm, int dim = -1, const std::string& bias = "",
                 int64_t parts = 1);
-  // A head that reads with an embedding table. For a module, whose head knows its table, this equals reads() of the
+  // A head that reads with an embedding table. In a module, whose head knows its table, this equals reads() of the
   // head.
   Layout& tied(const Tied& tied);
   Layout& scale(const std::string& writer, const std::string& vector);
@@ -85,7 +85,7 @@ class Layout {
   Layout& keep(const std::string& norm);
   // Neither writes nor reads. off_stream: this is so although the tensor has an axis of the stream's width.
   Layout& other(const std::string& pattern, bool off_stream = false);
-  // The first branch reads the embeddings as they are: tables do not write, and a head cannot use a mapped table.
+  // The first branch reads the embeddings without a norm: tables do not write, and a head cannot use a mapped table.
   Layout& bare_entry();
   // Checkpoints only. The rows that enter `module` have a mean that no weight can remove (they come from a norm or an
   // activation), so the program that runs the converted model must subtract it there, once.
@@ -103,7 +103,7 @@ class Layout {
 
   bool keeps(const std::string& norm) const;
   const std::vector<std::string>& kept() const { return kept_; }
-  // Patterns of tensors with their descriptions, in the order in which they were added.
+  // Patterns of tensors with their descriptions, in order of addition.
   const std::vector<std::pair<std::string, Entry>>& entries() const { return entries_; }
   int64_t width() const { return width_; }  // d, the width of the Pre-LN model; 0: not given
   const std::map<std::string, Norm>& norms() const { return norms_; }
@@ -125,7 +125,7 @@ class Layout {
   bool bare_entry_ = false;
 };
 
-// The patterns that a pattern with alternatives stands for: "a.b.d" and "a.c.d" for "a.{b,c}.d". Throws if there are more
+// The patterns that a pattern with alternatives means: "a.b.d" and "a.c.d" for "a.{b,c}.d". Throws if there are more
 // than 64, or if check_name() refuses the name.
 std::vector<std::string> alternatives(const std::string& pattern);
 // True if the pattern, which may have alternatives in braces, matches the tensor or its layer.

@@ -54,7 +54,7 @@ int64_t number(const json& value, const std::string& what) {
   return *n;
 }
 
-// The entries of one writer, reader, norm or tied table.
+// The entries of a writer, reader, norm or tied table.
 class Fields {
  public:
   Fields(const json& value, const char* kind, const std::string& name, std::initializer_list<const char*> known)

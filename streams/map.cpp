@@ -41,7 +41,7 @@ void expand_reader_row(Row& b, double sign) {
   shift(b, share), b.push_back(share);
 }
 
-// By the matrix of the basis.
+// Multiplies by the matrix of the basis.
 void times_basis(Row& x, const Basis& basis, bool to, bool absolute) {
   const int64_t size = static_cast<int64_t>(x.size()), d = to ? size : size + 1;
   const Tensor matrix = basis_matrix(basis, d, DType::f64, kCpu);

@@ -64,8 +64,8 @@ class Map {
   friend Map operator*(const Map& a, const Map& b);
 
  private:
-  // The kernel of each factor is {0} or the span of 1, and its range is everything or the rows orthogonal to 1. So
-  // every product has rank d - 1, and the product of the factors' inverses in reverse order is its one-sided inverse.
+  // The kernel of each factor is {0} or the span of 1, and its range is everything or the rows orthogonal to 1. Every
+  // product has rank d - 1, and the product of the factors' inverses in reverse order is its one-sided inverse.
   enum class Step { recentre, compress, expand, compress_reader, expand_reader, to_basis, from_basis };
   struct Factor {
     Step step;
@@ -83,7 +83,7 @@ class Map {
   std::vector<Factor> factors_;  // in the order of application
 };
 
-// The sum of the entries, in the order in which Map::apply() adds: four partial sums.
+// The sum of the entries, in Map::apply()'s order of addition: four partial sums.
 double total(const std::vector<double>& x);
 
 }  // namespace isonorm::streams

@@ -110,7 +110,7 @@ void put_linear(Linear& linear, const std::string& path, const Stream& stream, b
   if (linear.bias.defined()) put_writer(linear.bias, path, stream, change, 0);
 }
 
-// True if the readers behind the norm get rows of the stream.
+// True if the readers of the norm's result get rows of the stream.
 bool gives_stream(const Norm& norm) {
   const auto* connection = dynamic_cast<const Connection*>(&norm);
   return !connection || connection->reads_residual();
@@ -139,7 +139,7 @@ void put_reader(Linear& reader, const std::string& path, const Norm& norm, const
   if (folds && norm.bias.defined()) reader.bias.parametrize(std::make_shared<ReadsBias>(norm, reader.weight));
 }
 
-// A norm's gain and bias on the d entries of rows of which the stream stores d - 1: a hook after the norm.
+// A norm's gain and bias on the d entries of rows that the stream stores as d - 1: a hook after the norm.
 struct GainOfExpanded {
   Stream stream;
   Tensor gain, offset;

@@ -28,7 +28,7 @@ bool is_prime(int64_t n) {  // n > 1
   return true;
 }
 
-// The order m of Paley's matrix from which repeated doubling makes a Hadamard matrix of order d; 1 if d is a power of
+// The order m of Paley's matrix that repeated doubling turns into a Hadamard matrix of order d; 1 if d is a power of
 // two, 0 if there is no such m.
 int64_t core_order(int64_t d) {
   int64_t m = d;

@@ -1,6 +1,6 @@
 // Rotations of the residual stream. RMSNorm divides a row by its length, which an orthogonal matrix Q does not change.
-// So the model stays the same if its rows x^T become x^T Q, its writers Q^T W and its readers A Q (SliceGPT 2401.15024,
-// section 3; QuaRot 2404.00456, section 4; SpinQuant 2405.16406). All matrices are [d, d] in f64.
+// The model therefore stays the same if its rows x^T become x^T Q, its writers Q^T W and its readers A Q (SliceGPT
+// 2401.15024, section 3; QuaRot 2404.00456, section 4; SpinQuant 2405.16406). All matrices are [d, d] in f64.
 #pragma once
 
 #include <cstdint>

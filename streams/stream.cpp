@@ -12,7 +12,7 @@ const FormRow& checked(Form form, int64_t width, bool centre_readers) {
   return row;
 }
 
-// The map of raw readers. A reader that is compressed, A D or A Q, equals that of A P already.
+// The map of raw readers. Compressed readers, A D or A Q, are the same for A and A P.
 Map reader_of(const FormRow& form, int64_t width, bool centre_readers) {
   return centre_readers && !form.compressed() ? Map::recentre(width) : form.reader(width);
 }

@@ -2,8 +2,8 @@
 //
 //   std::vector<Tensor> rows_of_norms;
 //   {
-//     streams::StreamWatch watch(model, [&](const std::string&, const Tensor& rows) { rows_of_norms.push_back(rows); });
-//     model(x);
+//     streams::StreamWatch watch(model, [&](const std::string&, const Tensor& rows) { rows_of_norms.push_back(rows);
+//     }); model(x);
 //   }
 #pragma once
 

@@ -10,10 +10,9 @@
 namespace isonorm::tools {
 
 // Sets the command's options that were not given to the values in this file: `width = 64`, `no-bias = true`. An array
-// stands for values that the command line separates by commas. Names are those of the command line. Does nothing if
-// `file` is empty.
-// Throws Error (io) if the file cannot be read, is not a regular file or has over 1 MiB. Throws UsageError, naming the
-// entry, if the command has no such option or the option cannot have this value.
+// gives the values that the command line separates by commas. Names are the command line's. Does nothing if `file` is
+// empty. Throws Error (io) if the file cannot be read, is not a regular file or has over 1 MiB. Throws UsageError,
+// naming the entry, if the command has no such option or the option cannot have this value.
 void take_config(CLI::App& command, const std::string& file);
 
 // The beginning of every file that config_of() writes.

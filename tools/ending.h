@@ -33,7 +33,8 @@ void tell(const std::string& who, const std::string& what);
 // Does the same and returns the code.
 int fail(const std::string& who, const std::string& what, int code);
 // Does the same for the current exception: "who: rank what". If memory ran out, the line ends with `more`, and no
-// memory is allocated unless the exception has a message. For NobodyReads it prints nothing and returns kInterrupted.
+// memory is allocated unless the exception has a message. If it is NobodyReads, prints nothing and returns
+// kInterrupted.
 int fail(const std::string& who, const std::string& rank = "", const char* more = "") noexcept;
 
 // The end of main(): return regular_end(code). Any other end counts as an exit() in a library.

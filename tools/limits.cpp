@@ -38,8 +38,8 @@ void before_the_libraries() {
   watch(true);
 }
 
-// If OpenBLAS gets no memory for its buffers, its constructor asks again forever. This function runs before the
-// constructors of all libraries.
+// If OpenBLAS gets no memory for its buffers, its constructor asks again forever. This function runs before any
+// library's constructors.
 [[gnu::section(".preinit_array"), gnu::used]] void (*const first)() = before_the_libraries;
 
 }  // namespace

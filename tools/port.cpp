@@ -251,8 +251,8 @@ struct Fitting {
 };
 
 // Finds the first port that has exactly this model, or else the first that contains it. A `family` limits the search.
-// Keeps `base` as config.json if it describes the same model. Throws if no port fits, and names an option in which each
-// differs.
+// Keeps `base` as config.json if it describes the same model. Throws if no port fits, and names an option that differs
+// in each.
 Fitting fitting(std::span<const hub::Port> ports, const char* of, const PortPaths& o, const std::string& family,
                 const json& base, const ModelOptions& options) {
   const Metadata ours = options.description();

@@ -10,7 +10,7 @@
 #include "equivalence/services/proof_options.h"
 #include "equivalence/text/proof_text.h"
 #include "io/line_log.h"
-#include "lab/certificate/certificate_text.h"
+#include "lab/certificate/certificate.h"
 #include "streams/stream.h"
 #include "tools/help.h"
 #include "tools/interrupt.h"

@@ -36,8 +36,8 @@ struct SampleOptions {
   Device device;
 };
 
-// Converts text to ids and back. from: where it comes from, for messages. A model may have more rows than tokens, to
-// round their number up.
+// Converts text to ids and back. from: the text's origin, for messages. A model may have more rows than tokens,
+// to round their number up.
 struct Vocabulary {
   std::string from;
   int64_t size;

@@ -10,7 +10,7 @@ namespace isonorm::tools {
 // The options of a verb: "--width", "--depth", ...
 std::vector<std::string> words_of(const CLI::App& verb);
 
-// " (is --width meant?)" if one of the names is similar; else empty.
+// " (is --width meant?)" if a name is similar; else empty.
 std::string meant(const std::string& word, const std::vector<std::string>& names);
 
 }  // namespace isonorm::tools

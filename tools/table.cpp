@@ -27,7 +27,7 @@ struct TableVerb {
   bool full = false, predicates = false, markdown = false, quiet = false;
 };
 
-// Adds an option whose value is one of these rows.
+// Adds an option whose value is a row's name.
 template <class Row, class Rows>
 void add_choice(CLI::App& command, const std::string& name, Row& target, const Rows& rows, const std::string& help) {
   const std::string names = training::names_of(rows, "|");

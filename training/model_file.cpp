@@ -12,7 +12,7 @@
 namespace isonorm::training {
 namespace {
 
-// Throws if the file's name says that it is one of several, so that it has only a part of a model.
+// Throws if the file's name says that it is one of several shards, with only a part of a model.
 void check_whole(const std::string& path) {
   std::vector<std::string> stars;
   if (!names::matches("*-of-*.safetensors", std::filesystem::path(path).filename().string(), stars)) return;

@@ -29,7 +29,7 @@ struct OpenModelFile {
 };
 
 // Reads a safetensors file, or the weights in a checkpoint of `isonorm train`, whose checksum is verified first. Throws
-// as SafetensorsFile and check_checkpoint, and if the file is one of several that hold a model.
+// as SafetensorsFile and check_checkpoint, and if the file is a shard of a model.
 OpenModelFile open_model_file(const std::string& path);
 ModelFile load_model_file(const std::string& path);
 

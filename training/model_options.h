@@ -52,7 +52,7 @@ class ModelOptions {
   explicit ModelOptions(const Metadata& description, ModelList models = kModels);
   // The options of a published size (ModelRow::preset). Throws if there is none with this name.
   static ModelOptions preset(const ModelRow& row, std::string_view name);
-  // The options of a module and its stream: the one that it was put on, or else the plain one of its norms. Nothing if
+  // The options of a module and its stream: the one that it was put on, or else the plain form of its norms. Nothing if
   // no row has the module's type.
   static std::optional<ModelOptions> of(const nn::Module& module, ModelList models = kModels);
 

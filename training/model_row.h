@@ -1,4 +1,4 @@
-// What a model is to all that trains, saves, loads and compares it: a row of data. docs/adding_a_model.md walks through
+// A model, for code that trains, saves, loads and compares it: a row of data. docs/adding_a_model.md walks through
 // one.
 #pragma once
 
@@ -14,11 +14,11 @@
 namespace isonorm::training {
 
 // images: floating [n, side, side, channels], a class each. text: ids (i64) [n, context], the next id at each.
-// pairs: ids [n, 2 context], a source and behind it a target (io/data/pairs.h), the next id at each of the target.
+// pairs: ids [n, 2 context], a source followed by a target (io/data/pairs.h), the next id at each of the target.
 enum class Input { images, text, pairs };
 constexpr const char* name_of(Input i) { return i == Input::images ? "images" : "tokens"; }  // of predictions
 
-// The options of a model, behind their type: what training, files and comparisons ask about them.
+// The options of a model, with their type erased: what training, files and comparisons ask about them.
 class ModelConfig {
  public:
   virtual ~ModelConfig() = default;
@@ -86,7 +86,7 @@ struct ModelRow {
 
 constexpr const char* name_of(const ModelRow* m) { return m->name; }
 
-// The models by name, in the order in which the command line lists them. Each has a row of its own,
+// The models by name, in the command line's order. Each has a row of its own,
 // training/models/<name>.cpp.
 extern const ModelRow kVit, kGpt, kTranslator;
 inline constexpr const ModelRow* kModels[] = {&kVit, &kGpt, &kTranslator};

@@ -82,7 +82,7 @@ template <bool nesterov, bool decoupled> Made momentum(const TrainingOptions& o,
 }
 
 // In f64 the floor is far above rounding. A gradient that is zero in exact arithmetic (key biases) has entries of
-// 1e-18. With a floor of eps such entries would set the size to which all steps of their tensor are relative, and the
+// 1e-18. With a floor of eps such entries would set the scale of every step of their tensor, and the
 // grid's controls would reach 1e-6 in 20 steps.
 Made adafactor(const TrainingOptions& o, const Parameters& p) {
   optim::AdafactorOptions options;

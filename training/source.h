@@ -20,12 +20,12 @@ namespace isonorm::training {
 
 inline constexpr int64_t kMostTestTokens = int64_t{1} << 17;  // limit for held-out tokens in a test pass
 
-// training: batches, and at most kMostTestTokens tokens of test examples. evaluation: only test examples, all of them.
+// training: batches, and at most kMostTestTokens tokens of test examples. evaluation: only test examples.
 enum class Uses { training, evaluation };
 
 // The files of data of this kind.
 std::vector<std::string> files_of_data(Input input, const std::string& data);
-// Checksum of these files in order. For pairs it also depends on the boundary between the two files.
+// Checksum of these files in order. With pairs it also depends on the boundary between the two files.
 std::string data_sha256(Input input, const std::string& data);
 
 class Source {
@@ -34,7 +34,7 @@ class Source {
 
   // The options from the constructor, with the model's sizes and the DataSpec taken from the data.
   const TrainingOptions& options() const { return options_; }
-  // Number of training examples (for a text: tokens), and how many of them are in a batch.
+  // Number of training examples (for a text: tokens), and their number in a batch.
   int64_t train_count() const { return train_count_; }
   int64_t batch_count() const { return options_.batch * (shows_text() ? context_ : 1); }
   void set_length(int steps, int warmup) { options_.steps = steps, options_.warmup = warmup; }
@@ -52,7 +52,7 @@ class Source {
   bool matches_classes() const { return matches_classes_; }
   // The same for the images of options.test_data and the classes of the training.
   bool tests_match_classes() const { return tests_match_classes_; }
-  // Tokens of the held-out text, and how many of them the test pass predicts; 0: not a text.
+  // Tokens of the held-out text, and the number that the test pass predicts; 0: not a text.
   int64_t held_out_tokens() const { return held_out_tokens_; }
   int64_t test_tokens() const { return test_tokens_; }
   // Size of the file that contains the held-out text, as a whole or at its end; 0: not a text.
@@ -73,7 +73,7 @@ class Source {
   void take_text();
   void take_held_out(const std::shared_ptr<data::Text>& text);
   template <class Loader> void take_from(const std::shared_ptr<Loader>& loader);
-  // For a text or pairs.
+  // Only with a text or pairs.
   template <class Set> void take_rows(const std::shared_ptr<Set>& set);
   template <class Set> void take_test_rows(const std::shared_ptr<Set>& set, int64_t length, int64_t count);
   // Number of batches prepared ahead: 2 if they are copied to a device; 0 on the CPU, whose cores are busy.

@@ -35,8 +35,8 @@ Tensor heads_inside(const Dims& s, TensorOptions options) {
 // x without graph, copied unless the elements of a row are adjacent.
 Tensor unit_stride(const Tensor& x) { return x.strides()[3] == 1 ? detach(x) : detached::contiguous(x); }
 
-// Writes the result to `out` (any strides with adjacent elements). Returns the sums from which the backward computes
-// the attention weights again. No graph.
+// Writes the result to `out` (any strides with adjacent elements). Returns the row sums; the backward recomputes the
+// attention weights with them. No graph.
 kernels::AttentionSums run_forward(kernels::AttentionSpec spec, const Tensor& out, const kernels::AttentionInputs& in) {
   const auto numbers = [&] {
     return empty({in.q.size(0), in.q.size(1), in.q.size(2)}, {acc_dtype(in.q.dtype()), in.q.device()});

@@ -116,7 +116,7 @@ Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& gain, const Ten
 }
 
 namespace {
-// The shape of a batch norm: a group norm of one example with a group for each channel.
+// The shape of a batch norm: a group norm of a single example with a group for each channel.
 GroupNormShape batch_shape(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps) {
   return shape_of("batch_norm", x, 1, x.rank() > 0 && x.size(-1) > 0 ? x.size(-1) : 1, gain, bias, {.eps = eps});
 }

@@ -12,7 +12,7 @@ namespace isonorm {
 // weight and bias.
 //
 // A backward with create_graph computes the composition from x, weight and bias, which the op does not keep alive: it
-// throws if one of them is gone or was changed since.
+// throws if either is gone or was changed since.
 //
 // With Reduction::none or class weights the composition runs. The loss has weight's dtype, which is f32 if x is bf16
 // and weight and bias are its masters, as in linear(). Throws like linear() and cross_entropy().

@@ -38,7 +38,7 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
   check_same_device("mlp", x, w1, b1, w2, b2);
   check_layer(w1, b1, x, x.size(-1), "w1");
   check_layer(w2, b2, x, w1.size(0), "w2");
-  // For a few rows, separate products widen bf16 as they read it and sum in another order (core/cpu/few_rows.h).
+  // With few rows, separate products widen bf16 as they read it and sum in another order (core/cpu/few_rows.h).
   const bool few = x.numel() < 16 * x.size(-1) && !kernels::bf16_products(x.device());
   const bool op_by_op = x.dtype() == DType::bf16 && (few || !kernels::reads_bf16(x.device()));
   if (use_reference() || x.numel() == 0 || w1.numel() == 0 || w2.numel() == 0)

@@ -124,7 +124,7 @@ void weight_gradients(const WindowShape& s, const Tensor& dw, const Tensor& db, 
   });
 }
 
-// Convolution and its gradients are bilinear, and the gradients of each are the other two. For images x, weights w and
+// Convolution and its gradients are bilinear, and the gradients of each are the other two. With images x, weights w and
 // outputs y, convolution(x, w) has y's shape, transposed(y, w) has x's shape and correlation(y, x) has w's shape.
 Tensor convolution(const WindowShape& s, const Tensor& x, const Tensor& weight, const Tensor& bias);
 Tensor transposed(const WindowShape& s, const Tensor& y, const Tensor& weight, const Tensor& bias);

@@ -64,7 +64,7 @@ Tensor argsort(const Tensor& x, int dim = -1, bool descending = false);
 // two in the middle. It is NaN if an element is NaN. The whole gradient goes to the chosen element. Throws if the
 // dimension is empty.
 TopK median(const Tensor& x, int dim, bool keepdim = false);
-// The median of all elements, without dimensions. Throws if there are none.
+// Without dimensions: the median over all elements. Throws if there are none.
 Tensor median(const Tensor& x);
 
 // The value below which a share q of the elements along one dimension lies: sorted element number q (n - 1), linearly

@@ -66,7 +66,7 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
 }  // namespace
 
 namespace {
-// For each row: whether it counts, its class and the weight of the class (both 0 if it does not count).
+// Per row: whether it counts, its class and the weight of the class (both 0 if it does not count).
 struct Targets {
   Tensor counts, at, weight;
 };

@@ -1,5 +1,5 @@
-// Softmax, and losses, defined as in PyTorch. The losses of the elements or rows are reduced to their mean (the default)
-// or sum, or returned as they are. Floating tensors f32, f64 or bf16 (computed in f32).
+// Softmax, and losses, defined as in PyTorch. The losses of the elements or rows are reduced to their mean (the
+// default) or sum, or returned as they are. Floating tensors f32, f64 or bf16 (computed in f32).
 #pragma once
 
 #include "core/tensor.h"
@@ -63,7 +63,7 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, double delta = 1, Reduc
 // Throws if beta < 0.
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, double beta = 1, Reduction reduction = Reduction::mean);
 // Kullback-Leibler divergence of log-probabilities x from probabilities `target`: target (ln target - x) for each
-// element, 0 if target is 0. With log_target the target holds logarithms, too. As in PyTorch's kl_div, mean is over all
+// element, 0 if target is 0. With log_target the target holds logarithms, too. Like PyTorch's kl_div, mean is over all
 // elements; the mean divergence of rows is the sum divided by the number of rows. Computed in f32 for bf16.
 Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean, bool log_target = false);
 // -(target ln p + (1 - target) ln(1 - p)) with p = sigmoid(x), computed as target softplus(-x) + (1 - target)

@@ -57,7 +57,7 @@ namespace isonorm {
 namespace detail {
 namespace {
 
-// The dtype in which the norm of these tensors is computed: their common dtype, or f32 for a mixture.
+// The norm's dtype of computation: the tensors' common dtype, or f32 for a mixture.
 DType common_dtype(DType as, std::initializer_list<const Tensor*> tensors) {
   for (const Tensor* t : tensors)
     if (t->defined() && t->dtype() != as) return DType::f32;

@@ -78,7 +78,7 @@ Tensor unary(const Tensor& x, kernels::Numbers numbers = {}, const char* name = 
       const Tensor& dy = g.out();
       const bool unsaved = Op::saves == ops::Saves::nothing;
       if (grad_enabled()) {
-        const DType wide = acc_dtype(dy.dtype());  // a slope is several ops, each of which would round to bf16
+        const DType wide = acc_dtype(dy.dtype());  // a slope is several ops, and each would round to bf16
         const Tensor s = slope(Op{}, to(unsaved ? detach(dy) : saved.get(), wide), numbers), dx = to(dy, wide) * s;
         return g.give(0, ops::closes<Op>(numbers.p) ? where(eq(s, 0), number(0, dx), dx) : dx);
       }
@@ -141,7 +141,7 @@ template <class Op> Tensor compare(const Tensor& a, Scalar b) {
   return compare<Op>(a, beside(a, b, DType::f64));
 }
 
-// `b` in i64, the dtype in which integers are computed.
+// `b` in i64: integers are computed in i64.
 Tensor whole(Scalar b, const Tensor& beside, const char* op) {
   check(holds(DType::i64, b), op, ": ", b, " is not a whole number, the tensor is ", beside.dtype());
   return number(b, {DType::i64, beside.device()});
@@ -151,7 +151,7 @@ Tensor operand(Scalar b, const Tensor& beside, const char* op) {
   return holds(beside.dtype(), b) ? number(b, beside) : whole(b, beside, op);
 }
 
-// Gradients of a and b: half to each at a tie, none to the loser; if one is NaN, both get all of it.
+// Gradients of a and b: half to each at a tie, none to the loser; if one is NaN, both get the whole gradient.
 template <class Op> Tensor extremum(const Tensor& a, const Tensor& b) {
   Tensor out = binary<Op>(a, b);
   if (auto* n = track(Op::name, {&out}, {&a, &b}))
@@ -398,7 +398,7 @@ Tensor isinf(const Tensor& x) { return is_integer(x.dtype()) ? ne(x, x) : eq(abs
 Tensor isnan(const Tensor& x) { return ne(x, x); }
 
 namespace {
-// a - b in f64, so that the difference of two large f32 does not overflow. For i64 it is rounded only once: multiples
+// a - b in f64, so that the difference of two large f32 does not overflow. An i64 is rounded only once: multiples
 // of 2^32 and remainders are subtracted separately.
 Tensor difference(const Tensor& a, const Tensor& b) {
   const auto in_f64 = [](const Tensor& x) { return detached::to(x, DType::f64); };

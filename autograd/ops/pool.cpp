@@ -72,7 +72,7 @@ Tensor inputs(const kernels::WindowShape& s, TensorOptions options) {
 
 namespace {
 
-// For every output, the pixel that `place` names (i64, [images, outputs, channels]), and whether it exists (u8): a
+// Per output, the pixel that `place` names (i64, [images, outputs, channels]), and whether it exists (u8): a
 // window may lie in the padding.
 struct Chosen {
   Tensor pixel, inside;

@@ -117,8 +117,8 @@ Tensor prod(const Tensor& x, std::vector<int> dims, bool keepdim) {
   if (auto* n = track("prod", {&y}, {&x}))
     n->backward = differentiable([p, keepdim, x = save(x)](Flow& g) {
       if (g.needs_composition()) return g.follow({product_of_pairs(g.attached(0, x), p, keepdim)});
-      // The product of the other entries is the product of all nonzero factors divided by the entry (if that is not 0),
-      // or 0 if another entry is 0.
+      // The product of the other entries is the product over all nonzero factors divided by the entry (if that is not
+      // 0), or 0 if another entry is 0.
       const Tensor input = x, is_zero = eq(input, 0);
       const Tensor factors = where(is_zero, ones({}, input.options()), input);
       const Tensor others = div(reduce(factors, p, kernels::ReduceOp::product, true), factors);

@@ -26,7 +26,7 @@ Tensor select(const Tensor& x, int dim, int64_t index);                         
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int dim);  // views
 std::vector<Tensor> chunk(const Tensor& x, int64_t parts, int dim);  // views of equal size, the last may be smaller
 std::vector<Tensor> unbind(const Tensor& x, int dim = 0);            // views: select(x, dim, i) for each i
-// View of all windows of `size` entries along `dim`, `step` from one to the next. The windows lie along `dim`, and the
+// View of every window of `size` entries along `dim`, `step` from one to the next. The windows lie along `dim`, and the
 // entries of a window become a new last dimension: [.., n, ..] to [.., (n - size) / step + 1, .., size]. The gradient
 // sums over the windows that contain an entry. Throws if size is not in [1, n], step < 1, or x has the largest rank.
 Tensor unfold(const Tensor& x, int dim, int64_t size, int64_t step);
@@ -39,7 +39,7 @@ Tensor contiguous(const Tensor& x);  // x itself if it is row-major without gaps
 
 Tensor cat(const std::vector<Tensor>& parts, int dim = 0);    // along dim
 Tensor stack(const std::vector<Tensor>& parts, int dim = 0);  // along a new dimension
-// Joins sequences [length_i, ...] of one dtype that agree in all later dimensions, and pads each at its end with
+// Joins sequences [length_i, ...] of the same dtype that agree in all later dimensions, and pads each at its end with
 // `value`. Gives [sequences, longest, ...], the layout of nn::Lstm, or [longest, sequences, ...] (PyTorch's default) if
 // not batch_first. The mask of the valid steps, [sequences, longest], is arange(longest) < lengths.unsqueeze(1). Throws
 // if there are no sequences.

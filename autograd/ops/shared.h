@@ -10,7 +10,7 @@
 
 namespace isonorm::detail {
 
-// True if parameters of one dtype can be used with rows of the other: equal dtypes, or f32 parameters with bf16 rows.
+// True if parameters of a dtype can be used with rows of another dtype: equal dtypes, or f32 parameters with bf16 rows.
 // The latter are rounded to bf16 when a product reads them; their gradient is summed and given in f32.
 constexpr bool fits_rows(DType parameters, DType rows) {
   return parameters == rows || (parameters == DType::f32 && rows == DType::bf16);
@@ -35,12 +35,12 @@ Tensor checked_ids(const Tensor& ids, int64_t bound, const char* op, const char*
 // embedding() without the check, for contiguous i64 ids that are valid by construction, such as arange().
 Tensor rows_of(const Tensor& weight, const Tensor& ids);
 
-// For y = x W^T + b with x [..., in] and the gradient dy [..., out] of y: gives the gradients of W and b, inputs
+// With y = x W^T + b, x [..., in] and the gradient dy [..., out] of y, gives the gradients of W and b, inputs
 // `weight` and `weight + 1` of the node, if they are wanted, in one pass over dy. If x and dy are bf16 and W is f32,
 // W's gradient is not rounded on its way.
 void give_weight_gradient(Flow& g, int weight, const Tensor& x, const Tensor& dy);
 
-// For y, a bf16 result of ops that replace `op` if the CPU has no bf16 products. These ops may have second derivatives
+// y is a bf16 result of ops that replace `op` if the CPU has no bf16 products. These ops may have second derivatives
 // although `op` has none; the result refuses them like `op`, so that a program behaves alike on every CPU.
 inline Tensor refuse_second_gradient(const char* op, const Tensor& y) {
   const Tensor same = detach(y);

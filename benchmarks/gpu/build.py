@@ -1,4 +1,4 @@
-"""`scripts/gpu build`: configures and builds what the other legs run."""
+"""`scripts/gpu build`: configures and builds the programs of the other legs."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ def programs(form):
 
 
 def leg(self, architectures="90a"):
-    """Returns whether all of it was built."""
+    """Returns whether everything was built."""
     options = self.options
     configure = ["cmake", "-S", ROOT, "-B", options.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                  f"-DISONORM_GPU={options.form}", f"-DISONORM_CUDA_ARCHITECTURES={options.architectures or architectures}"]

@@ -52,5 +52,5 @@ def lease(options, results, run):
                 return code
     still = [stage.name for stage in PLAN if not state(stage)["complete"]]
     failures = sum(len(leg["failures"]) for leg in results.all["legs"].values())
-    print(f"lease: {failures} failed; " + (f"not done: {'; '.join(still)}; the next call goes on" if still else "all done"))
+    print(f"lease: {failures} failed; " + (f"not done: {'; '.join(still)}; the next call continues" if still else "all done"))
     return GO_ON if still else FAILED if failures else 0

@@ -1,4 +1,4 @@
-"""Shared libraries for our programs: those of a pack, and cuBLASLt, cuDNN and NCCL where pip puts them."""
+"""Shared libraries for our programs: from a pack, and cuBLASLt, cuDNN and NCCL from pip's folders."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ def of_python(python):
 
 
 def environment(build, python):
-    """What our programs find in their environment."""
+    """The environment variables of our programs."""
     theirs = of_python(python) if python else []
     ours = [str(build / "lib")] if (build / "lib").is_dir() else []  # in a pack
     # LD_LIBRARY_PATH needs the paths of PyTorch's libraries, too: cuDNN opens others by name (libnvrtc).

@@ -1,4 +1,4 @@
-"""The legs of scripts/gpu: arguments, the device, and what each leg leaves."""
+"""The legs of scripts/gpu: arguments, the device, and the results of each leg."""
 
 import argparse
 import shutil
@@ -36,19 +36,19 @@ def parse(description):
                         help="an interpreter that has PyTorch, to compare with; its cuBLAS and cuDNN are ours, too (default: ours "
                              "alone is measured)")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "gpu", help="the build tree, made here or elsewhere")
-    parser.add_argument("--pack", type=Path, metavar="FILE", help="what `pack` made, instead of --build: unpacked once, in the system's "
+    parser.add_argument("--pack", type=Path, metavar="FILE", help="an archive from `pack`, instead of --build: unpacked once, in the system's "
                                                                   "temporary folder, which also keeps a copy of the results")
     parser.add_argument("--out", type=Path, default=ROOT / "gpu-results", help="folder of gpu.json and gpu.html (default: gpu-results "
-                                                                               "beside scripts); `lease` continues the results there, "
+                                                                               "next to scripts); `lease` continues the results there, "
                                                                                "or the copy of --pack if the folder is empty")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--form", choices=["cuda", "emulated"], default="cuda", help="what `build` makes")
     parser.add_argument("--architectures", help="that nvcc compiles for, as ISONORM_CUDA_ARCHITECTURES (default: 90a; of `pack` 80;90a)")
     parser.add_argument("--only", nargs="+", default=[], metavar="PART",
                         help=f"of truth: {', '.join(truth.PARTS)}; of speed: {', '.join(speed.PARTS)}; of paper: "
-                             f"{', '.join(paper.PARTS)}. What the other parts left before is kept")
-    parser.add_argument("--minutes", type=float, help=f"time limit of a leg (default: {LEG}; `pack`: none), or of both calls of `lease` "
-                                                      f"together, {lease.CALLS[0]}/{sum(lease.CALLS)} of it for the first (default: "
+                             f"{', '.join(paper.PARTS)}. Earlier results of the other parts are kept")
+    parser.add_argument("--minutes", type=float, help=f"time limit of a leg (default: {LEG}; `pack`: none), or for both calls of `lease` "
+                                                      f"together, {lease.CALLS[0]}/{sum(lease.CALLS)} for the first (default: "
                                                       f"{sum(lease.CALLS) / 60:.1f})")
     parser.add_argument("--tiny", action="store_true", help="the smallest sizes: for trying the script, its figures say nothing")
     options = parser.parse_args()
@@ -61,7 +61,7 @@ def parse(description):
 
 
 def run(name, options, results, minutes, stage=None):
-    """One leg, or a stage of it in a plan; returns its exit code."""
+    """Runs one leg, or a stage in a plan; returns its exit code."""
     leg = Leg(name, options, results, minutes, stage)
     try:
         LEGS[name](leg)

@@ -1,4 +1,4 @@
-"""`scripts/gpu pack`: builds, and makes one archive of what the other legs need where nothing but a driver is installed."""
+"""`scripts/gpu pack`: builds, and makes one archive with everything that the other legs need on a machine with only a driver."""
 
 import datetime
 import hashlib

@@ -1,4 +1,4 @@
-"""`scripts/gpu probe`: what is there, and do a step, the libraries and a captured step work at all?"""
+"""`scripts/gpu probe`: versions, and whether a step, the libraries and a captured step work at all."""
 
 import subprocess
 
@@ -26,7 +26,7 @@ def versions(self):
 
 
 def both_ways(self):
-    """The smallest step and one with heads of 64, by the libraries' kernels and by ours, with a wait behind each launch."""
+    """The smallest step and one with heads of 64, by the libraries' kernels and by ours, with a wait after each launch."""
     wait = {"ISONORM_GPU_SYNC": "1"}
     for case in dict.fromkeys(["gpt_smoke", heads(self)]):
         with self.part(f"{case}: by the libraries and by our kernels", 10) as go:

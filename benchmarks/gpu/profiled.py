@@ -1,4 +1,4 @@
-"""`scripts/gpu profile`: a step by kernel slot, beside the least time that its bytes and operations need."""
+"""`scripts/gpu profile`: a step by kernel slot, with the least time that its bytes and operations need."""
 
 import json
 
@@ -9,7 +9,7 @@ CASES = [("gpt2", 32), ("vit_base", 256)]
 
 
 def floors(self, case, batch):
-    """By slot, of an H200 or, where the device is called so, an H100; and the counts of the whole step."""
+    """Least milliseconds by slot, on an H100 if the device's name says so, else on an H200; and the counts of the whole step."""
     code, output = self.run(f"{case}: roofline", [self.program("benchmarks", "gpu_roofline"), case, "--batch", batch, "--precision", "bf16",
                                                   "--form", "layer_norm", "--json"], 120)
     if code != 0:
@@ -42,7 +42,7 @@ def leg(self):
             if counted:
                 note = (f"Floor: the sum over calls of the larger of bytes and operations at the rates of an {counted['card']} "
                         f"(benchmarks/gpu/roofline.cpp); {counted['all']['launches']} launches, {counted['waits']} waits.")
-            self.add(group(f"Where a step goes, {case}", "ms", rows, ["measured", "floor"], note=note))
+            self.add(group(f"Time of a step by kernel, {case}", "ms", rows, ["measured", "floor"], note=note))
             self.raw[f"{case} profile"] = answer
     with self.part("trace of a step", 10) as go:
         if go:

@@ -1,4 +1,4 @@
-"""What the legs leave: one JSON file and one page, and what both say of the machine."""
+"""The results of the legs: one JSON file and one page, and their description of the machine."""
 
 import contextlib
 import json
@@ -10,7 +10,7 @@ import sides
 
 
 class Results:
-    """One JSON file and one page of all legs, written anew after every part of a leg."""
+    """One JSON file and one page for all legs, rewritten after every part of a leg."""
 
     def __init__(self, folder, copy=None):
         """copy: a second folder for the same files. It is read if `folder` has no results."""
@@ -45,9 +45,9 @@ class Results:
         if any(leg["tiny"] for leg in legs.values()):
             warnings.insert(0, "some figures were taken with --tiny, for trying the script: they say nothing about speed")
         if any("emulated" in leg["device"] for leg in legs.values()):
-            warnings.insert(0, "the device was emulated on the CPU: times of it say nothing")
+            warnings.insert(0, "the device was emulated on the CPU: its times say nothing")
         lead = (f"Measured on {where.get('device', 'no device')}. The programs of a comparison take turns, round by round; "
-                "a figure is the median of all, a ratio the median of the ratios of the rounds.")
+                "a figure is the median over all rounds, a ratio the median of the rounds' ratios.")
         return dict(title="isonorm on a GPU", lead=lead, environment=where | {"threads": "", "BLAS": "-"}, warnings=warnings,
                     groups=[group for leg in legs.values() for group in leg["groups"]], raw={})
 

@@ -150,7 +150,7 @@ int main(int argc, char** argv) {
   int batch = 0;
   bool as_json = false, no_affine = false, executed = false;
 
-  CLI::App app("Counts what a training step asks of a device, without one.");
+  CLI::App app("Counts the launches, bytes and operations of a training step, without a device.");
   app.add_option("case", name, "the model")->required()->check(CLI::IsMember(names));
   app.add_option("--batch", batch, "samples of a step, other than the case has")->check(CLI::Range(1, 1 << 16));
   app.add_option("--dtype", dtype, "of parameters and activations")->transform(CLI::CheckedTransformer(dtypes));
@@ -159,7 +159,7 @@ int main(int argc, char** argv) {
   app.add_option("--form", forms, "of the residual stream (default: all four)");
   app.add_option("--storage", storage, "of the parameters")->check(CLI::IsMember({"raw", "mapped"}));
   app.add_flag("--no-affine", no_affine, "norms without learned gain and bias");
-  app.add_flag("--executed", executed, "do what is counted, by the emulation: for small cases");
+  app.add_flag("--executed", executed, "execute the counted calls, by the emulation: for small cases");
   app.add_flag("--json", as_json, "print one JSON object, by form");
   CLI11_PARSE(app, argc, argv);
 

@@ -1,4 +1,4 @@
-"""What the legs share: their time, their programs, what they print and what they leave."""
+"""The class of a leg: its time, its programs, its output and its results."""
 
 import contextlib
 import datetime
@@ -22,11 +22,11 @@ TRIES = 2  # attempts for a part that ends the call
 
 
 class NoDevice(Exception):
-    """Why there is none, as one line."""
+    """The reason, as one line."""
 
 
 class NotBuilt(Failure):
-    """What is missing, as one line."""
+    """The missing thing, as one line."""
 
 
 class Leg:
@@ -156,7 +156,7 @@ class Leg:
         return code, output
 
     def need_device(self):
-        """Raises NoDevice where a step of the smallest model does not run there."""
+        """Raises NoDevice if a step of the smallest model does not run there."""
         known = self.results.device
         if self.options.device not in known:
             command = [self.program("benchmarks", "step"), "gpt_smoke", "--device", self.options.device, "--steps", "1", "--json"]
@@ -226,5 +226,5 @@ def last_line(text):
 
 
 def tool(name, *folders):
-    """A program of the toolkit; None where it is not there."""
+    """A program of the toolkit; None if it is not there."""
     return shutil.which(name) or next((str(f) for folder in folders if (f := folder / name).exists()), None)

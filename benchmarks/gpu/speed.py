@@ -1,4 +1,4 @@
-"""`scripts/gpu speed`: kernels and training steps beside PyTorch's eager and torch.compile."""
+"""`scripts/gpu speed`: kernels and training steps compared with PyTorch's eager and torch.compile."""
 
 from contextlib import ExitStack
 
@@ -14,7 +14,7 @@ PRODUCT = 8192  # rows and columns of the product that serves as the ceiling
 
 
 def peers(self, stack, program, dtype, compiled=True):
-    """Ours, and PyTorch's sides where there is one."""
+    """Ours, and PyTorch's sides if there are any."""
     sides = {"ours": stack.enter_context(self.ours(program, "--dtype", dtype))}
     if self.options.python:
         script = f"torch_{program}.py"
@@ -25,7 +25,7 @@ def peers(self, stack, program, dtype, compiled=True):
 
 
 def ceilings(self):
-    """What the machine does at best: a copy, a large product."""
+    """The machine's peak rates: a copy, a large product."""
     size, copied = (64, 1 << 12) if self.options.tiny else (PRODUCT, 1 << 31)
     found = {}
     with self.part("ceilings", 20, limit=60) as go, ExitStack() as stack:
@@ -78,7 +78,7 @@ def single(self):
             works["copy"] = Work(sides["ours"], f"memcpy {elements * sections.PASSES[op] // 2} 1")
             made = row(f"{op} [{count}, {width}], {dtype}", rounds(self, op, works, 4))
             self.add(group("Single ops", "ms", [made], list(made["values"]),
-                           note="Forward and backward; AdamW: a step. Copy: of as many bytes as the op has to read and write."))
+                           note="Forward and backward; AdamW: a step. Copy: of the bytes that the op has to read and write."))
 
 
 PARTS = {"ceilings": ceilings, "gpt2": gpt2_steps, "steps": large_steps, "choices": choices, "forms": forms, "norms": norms, "ops": single,

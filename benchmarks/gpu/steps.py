@@ -1,4 +1,4 @@
-"""Training steps on a device beside PyTorch's: parts of `scripts/gpu speed`."""
+"""Training steps on a device compared with PyTorch's: parts of `scripts/gpu speed`."""
 
 import statistics
 from contextlib import ExitStack
@@ -33,7 +33,7 @@ def rounds(self, what, works, seconds, times=1):
 
 
 def ceiling(self):
-    """Operations per second of a large product in bf16, ours or PyTorch's; none where they were not measured."""
+    """Operations per second of a large product in bf16, ours or PyTorch's; none if they were not measured."""
     made = self.group("Ceilings")
     values = [max(row["values"].values()) for row in made["rows"] if row["name"] == PRODUCTS] if made else []
     return 1e12 * values[0] if values else None
@@ -45,7 +45,7 @@ LAUNCHES = {"eager": [], "captured": ["--captured"]}
 
 
 def choices(self):
-    """GPT-2's step by what may be chosen, each beside the first."""
+    """GPT-2's step under different options, each compared with the first."""
     case, batch = ("gpt_smoke", 2) if self.options.tiny else CASES[0]
     arguments = [case, *PRECISIONS["mixed"][0], "--batch", str(batch)]
     base, *others = ((o, s, l) for o in ORDERS for s in SUMS for l in LAUNCHES)
@@ -61,7 +61,7 @@ def choices(self):
 
 
 def best(self, order):
-    """(arguments, environment) of the fastest choice of this order of sums; the plainest where none was measured."""
+    """(arguments, environment) of the fastest choice of this order of sums; the plainest if none was measured."""
     made = self.group(BEST)
     ratios = {row["name"]: row["ratios"]["base"] for row in made["rows"]} if made else {}
     _, sums, launches = min(((order, s, l) for s in SUMS for l in LAUNCHES), key=lambda c: ratios.get(", ".join(c), 1.0))
@@ -157,7 +157,7 @@ def other_steps(self):
 
 
 def forms(self):
-    """What the forms of the stream, and projecting raw weights, cost."""
+    """The cost of the forms of the stream, and of projecting raw weights."""
     sides_of = {"Pre-LN": ["layer_norm"], "Pre-RMSNorm": ["rms_norm"], "Pre-CRMSNorm": ["crms_norm"],
                 "mapped once": ["rms_norm", "--storage", "mapped"]}
     for case, batch in ([("gpt_smoke", 2)] if self.options.tiny else CASES):

@@ -16,7 +16,7 @@ AT_ONCE = max(4, len(os.sched_getaffinity(0)) // 2)  # test programs at a time; 
 
 
 def programs(self):
-    """(what, program, its runs): a run is (name, arguments, environment). Of the emulation where the library is that."""
+    """(what, program, its runs): a run is (name, arguments, environment). The emulation's programs if the library is emulated."""
     cuda = not self.emulated()
     tiny = self.options.tiny
     rows = [(group, ["bad calls*"] if tiny else [], {"ISONORM_OP_ROWS": group}) for group in (OP_GROUPS[:2] if tiny else OP_GROUPS)]
@@ -56,7 +56,7 @@ def test(self, path, name, arguments, more, environment):
 
 
 def by_case(self, pool, path, name, arguments, environment, label, whole):
-    """A run failed: each test case in a process of its own says which, since one may have broken those behind it."""
+    """A run failed: runs each test case in a process of its own, because a failed case may break the later ones."""
     listed = self.run(f"{path.name}: names", [path, "--list-test-names-only", *arguments], 60, environment)[1]
     cases = [line.strip() for line in listed.splitlines() if line.strip()]
     escaped = [re.sub(r"([,\[*])", r"\\\1", case) for case in cases]
@@ -74,7 +74,7 @@ def summary(output):
 
 
 def first_failure(code, output):
-    """A line of what a test program or compute-sanitizer said."""
+    """One line from the output of a test program or compute-sanitizer."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     at = next((i for i, line in enumerate(lines) if "FAILED" in line), None)
     if at is not None:

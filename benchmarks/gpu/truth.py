@@ -1,4 +1,4 @@
-"""`scripts/gpu truth`: is what the device computes right?"""
+"""`scripts/gpu truth`: are the device's results right?"""
 
 import json
 import math
@@ -105,7 +105,7 @@ def twice(self, text, folder):
 
 
 def deviation(found, expected, steps):
-    """The largest relative difference of two lists of `steps` losses; infinite where one is missing or not a number."""
+    """The largest relative difference of two lists of `steps` losses; infinite if a loss is missing or not a number."""
     if len(found) != steps or len(expected) != steps or not all(map(math.isfinite, [*found, *expected])):
         return math.inf
     return max(abs(a - b) / abs(b) for a, b in zip(found, expected))
@@ -160,7 +160,7 @@ def sanitizers(self):
 
 
 def trainings(part):
-    """A part that needs a text and a folder for what it trains."""
+    """A part that needs a text, and a folder for its trained models."""
     def with_folder(self):
         with tempfile.TemporaryDirectory() as folder:
             part(self, corpus(Path(folder), 100 if self.options.tiny else 2000), Path(folder))

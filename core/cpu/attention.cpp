@@ -97,7 +97,7 @@ void copy_rows(const Head<T>& to, int64_t begin, int64_t rows, const T* from, in
   }
 }
 
-// The gradients of one head. dk and dv sum over tiles of queries in order.
+// The gradients of a head. dk and dv sum over tiles of queries in order.
 template <class T>
 void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSaved& in, const Head<T>& dq,
                    const Head<T>& dk, const Head<T>& dv, T* memory, Fetch<T>& fetch) {

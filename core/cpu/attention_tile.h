@@ -20,7 +20,7 @@ struct AttentionTile {
   static constexpr int64_t unit = 16, most = 128;  // queries of a tile: a multiple of `unit`, at most `most`
   int64_t queries, keys, tiles, line;              // of the head; keys of a tile; tiles of queries and their widest
 
-  // First query of tile t. Tiles are as equal as possible, because a tile of one unit is slow.
+  // First query of tile t. Tiles are as equal as possible, because a tile with one unit is slow.
   int64_t begin(int64_t t) const { return std::min(queries, ceil_div(queries, unit) * t / tiles * unit); }
 };
 // Chooses the tiles. Every tile has a multiple of `together` keys, except at the end.
@@ -97,7 +97,7 @@ template <class T, class Stored = T> struct Problem {
     mask_strides = in.mask.strides();
   }
 
-  // Elements of scratch memory that each thread needs: packed operands and sums of one head, and the tiles.
+  // Elements of scratch memory that each thread needs: packed operands and sums of a head, and the tiles.
   int64_t scratch(bool backward) const {
     const auto whole = [](int64_t n) { return round_up(n, 16); };
     const int64_t wide = whole(size), wide_v = whole(values);
@@ -124,7 +124,7 @@ struct Place {
 };
 
 // The tile of queries [q, q + rows) and the keys from k on. Along the diagonal of a causal mask it has fewer keys, and
-// leaves out whole registers of queries that see none of them.
+// leaves out whole registers of queries that see no key.
 template <class T, class Stored>
 Place place(const Problem<T, Stored>& p, int64_t b, int64_t h, int64_t q, int64_t rows, int64_t k) {
   const int64_t unit = p.tile.line > kPanel<T> ? kPanel<T> : kLanes<T>;

@@ -1,4 +1,4 @@
-// The register block of a direct convolution: a sum over runs of two operands, each of which has its own steps.
+// The register block of a direct convolution: a sum over runs of two operands with their own steps.
 #pragma once
 
 #include "core/cpu/tile_product.h"
@@ -11,7 +11,7 @@ struct Run {
   int64_t a, b, depth;
 };
 
-// The operands of all blocks of a product. Element (m, n) is the sum over runs and over i of a[run.a + m a_row + i
+// A product's operands, for all blocks. Element (m, n) is the sum over runs and over i of a[run.a + m a_row + i
 // a_column] b[run.b b_unit + i b_step + n].
 template <class T> struct RunProduct {
   const Run* runs;

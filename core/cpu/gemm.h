@@ -1,8 +1,8 @@
 // Products of large matrices, c = from + a b, blocked as in Goto & van de Geijn, "Anatomy of High-Performance Matrix
 // Multiplication" (ACM TOMS 34, 2008): a block of b is packed into panels that stay in the second-level cache, rows of
 // `a` pass over it, and c is written once from registers. An element is the sum over blocks of the depth in order, each
-// a chain of multiply-adds in order. So its bits do not depend on the number of threads, rows or columns (one row of a
-// transposed a is an exception: depth_block()).
+// a chain of multiply-adds in order. Its bits therefore do not depend on the number of threads, rows or columns (one
+// row of a transposed a is an exception: depth_block()).
 #pragma once
 
 #include <optional>

@@ -10,7 +10,7 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-// The rows of one outer index, in blocks that depend only on the shape.
+// The rows of an outer index, in blocks that depend only on the shape.
 struct Blocks {
   int64_t rows, count;  // rows of a block; blocks of each outer index
 
@@ -159,7 +159,7 @@ template <class T> void backward(const GroupNormShape& s, const GroupNormGradien
       }
     }
   });
-  // For each outer index, adds all of its blocks to the first one. dx = dy scale - (x - mean) turn - back.
+  // Adds the blocks of each outer index to its first block. dx = dy scale - (x - mean) turn - back.
   parallel_for(s.outer, std::max<int64_t>(1, 2048 / (b.count * channels)), [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       A *plain = partial.data() + o * b.count * 3 * channels + channels, *product = plain + channels;

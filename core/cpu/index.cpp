@@ -122,7 +122,7 @@ void topk(const Tensor& index, const Tensor& x) {
           std::sort(best, best + n, before);
           continue;
         }
-        // The k best so far, as a heap with the worst of them at the top.
+        // The k best so far, as a heap with the worst at the top.
         std::make_heap(best, best + k, before);
         for (int64_t j = k; j < n; ++j) {
           if (!before(j, best[0])) continue;

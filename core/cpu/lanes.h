@@ -1,5 +1,5 @@
 // Vector registers of this translation unit's instruction set as values, and loops over rows in them. If a row does not
-// end with a register, its last register overlaps the one before it, and is masked in sums. So only rows shorter than a
+// end with a register, its last register overlaps the one before it, and is masked in sums. Only rows shorter than a
 // register have scalar code.
 #pragma once
 
@@ -80,8 +80,8 @@ template <class A> ISO_HD Mask<A> last_lanes(int64_t count) {
   return m;
 }
 
-// The registers that a loop over a row sees. Full: all lanes are new. Overlap: a full register of which only the last
-// lanes are new. Short: the only register of a row that is shorter.
+// The registers that a loop over a row sees. Full: all lanes are new. Overlap: a full register whose last lanes alone
+// are new. Short: the only register of a row that is shorter.
 template <class A> struct Full {
   template <class T> ISO_HD Vec<A> load(const T* p) const { return load_lanes<A>(p); }
   template <class T> ISO_HD void store(T* p, Vec<A> v) const { store_lanes<A>(p, v); }
@@ -122,7 +122,7 @@ template <class A, class F> ISO_HD void for_lanes(int64_t n, const F& f) {
     f(0, Short<A>{n});
 }
 
-// Sum of all lanes, by halves.
+// Sum over all lanes, by halves.
 template <class A, int bytes = kVectorBytes> ISO_HD A sum_lanes(typename VectorType<A, bytes>::type v) {
   if constexpr (bytes == 2 * sizeof(A)) {
     return v[0] + v[1];
@@ -132,7 +132,7 @@ template <class A, int bytes = kVectorBytes> ISO_HD A sum_lanes(typename VectorT
   }
 }
 
-// Largest of all lanes, by halves.
+// Largest lane, by halves.
 template <class A, int bytes = kVectorBytes> ISO_HD A max_lanes(typename VectorType<A, bytes>::type v) {
   if constexpr (bytes == 2 * sizeof(A)) {
     return v[0] > v[1] ? v[0] : v[1];

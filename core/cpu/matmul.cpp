@@ -1,5 +1,5 @@
-// Matrix products: by our own kernels from AVX2 on, otherwise by OpenBLAS. Our threads share a large product, also one
-// of OpenBLAS. In a batch of small products, one thread computes each.
+// Matrix products: by our own kernels from AVX2 on, otherwise by OpenBLAS. Our threads share a large product, even if
+// OpenBLAS computes it. In a batch of small products, one thread computes each.
 #include "core/kernels/matmul.h"
 
 #include <cblas.h>

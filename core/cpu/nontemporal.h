@@ -1,5 +1,5 @@
 // Non-temporal stores: large results go to memory past the caches. An ordinary store first reads the line that it
-// overwrites; in a kernel bound by memory this is a quarter or a third of all traffic. Values do not depend on it.
+// overwrites; in a kernel bound by memory this is a quarter or a third of the traffic. Values do not depend on it.
 #pragma once
 
 #ifdef __x86_64__
@@ -16,7 +16,7 @@ namespace isonorm {
 namespace {
 
 // True if a contiguous result, computed in rows of `width`, should be stored past the caches: if it is so large that
-// the next op would not find most of it in a cache (docs/kernels.md). Its rows must be whole cache lines, because a
+// the next op would find little in a cache (docs/kernels.md). Its rows must be whole cache lines, because a
 // line that is stored in parts is slow past the caches. Its type must be the compute type, so that whole registers are
 // stored.
 template <class T> bool passes_caches(const Tensor& out, int64_t width) {

@@ -132,7 +132,7 @@ void forward(const NormSpec& spec, const NormOutputs& out, const NormInputs& in)
   });
 }
 
-// The operands of one row's gradient; x^ = (x - shift) scale.
+// The operands of a row's gradient; x^ = (x - shift) scale.
 template <bool far, class A, class T> struct Row {
   const T *dy, *dsum, *x;
   A shift, scale, inverse_root;
@@ -245,7 +245,7 @@ void backward(const NormSpec& spec, const NormGradients& out, const NormSaved& i
   }
 }
 
-// f.operator()<kind>() with one of the three formulas. The isometric form is RMSNorm with another divisor.
+// f.operator()<kind>() with the formula that belongs to the kind. The isometric form is RMSNorm with another divisor.
 template <class F> void visit_kind(NormKind kind, const F& f) {
   switch (kind) {
     case NormKind::layer:

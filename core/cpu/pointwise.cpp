@@ -55,9 +55,8 @@ void nontemporal_row(const F& row, B* y, std::array<const A*, N> x, int64_t n) {
 
 enum class Bound { arithmetic, memory };  // what limits a row function
 
-// Runs `row(out, inputs, n)` over all elements of out, of type R, with broadcast inputs of type T. Any of them may go
-// through a buffer. Not inlined, because the walk and its buffers cost more to set up than a small contiguous tensor's
-// row.
+// Runs `row(out, inputs, n)` over all elements of out, of type R, with broadcast inputs of type T. Each may go through
+// a buffer. Not inlined, because the walk and its buffers cost more to set up than a small contiguous tensor's row.
 template <class T, class R, class F, class... In>
 [[gnu::noinline]] void for_buffered_rows(const F& row, const Tensor& out, const In&... inputs) {
   using A = acc_t<T>;

@@ -1,4 +1,5 @@
-// Walks N tensors of one shape in step (core/kernels/strided.h) by runs along the innermost dimension, in parallel.
+// Walks N tensors of the same shape in step (core/kernels/strided.h) by runs along the innermost dimension, in
+// parallel.
 #pragma once
 
 #include "core/kernels/strided.h"

@@ -6,8 +6,8 @@
 namespace isonorm {
 namespace {
 
-// While it lives, subnormal f32 numbers count as 0 in this thread, as operands and as results. Each of them would cost
-// the processor a hundred cycles. In a sum, a product with a subnormal number is lost anyway unless the whole sum is as
+// While it lives, subnormal f32 numbers count as 0 in this thread, as operands and as results. Each would cost the
+// processor a hundred cycles. In a sum, a product with a subnormal number is lost anyway unless the whole sum is as
 // small. Does nothing for f64 (T = double): trainings have no numbers below 1e-308, and conversions compute exactly
 // with them.
 template <class T> class FlushSubnormals {

@@ -180,7 +180,7 @@ void product_block(int64_t depth, T alpha, Strided<T> a, const T* b, int64_t b_s
 // The most rows of a block with `vectors` registers per row.
 constexpr int block_rows(int vectors) { return std::min(kBlockVectors / vectors, 12); }
 
-// All rows, in blocks of about equal size, because a block of one or two rows would wait for its own sums.
+// All rows, in blocks of about equal size, because a block with one or two rows would wait for its own sums.
 template <int V, class T, class Aside>
 void product_rows(int64_t rows, int64_t depth, T alpha, Strided<T> a, const T* b, int64_t b_step, T* c, int64_t c_step,
                   From<T> from, Aside& aside) {

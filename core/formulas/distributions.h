@@ -1,4 +1,4 @@
-// Random values of each distribution, from the bits of one element, computed in f64 and rounded once: the same bits on
+// Random values of each distribution, from an element's bits, computed in f64 and rounded once: the same bits on
 // every device. Code that generates results must be compiled without contraction of products into fused multiply-adds.
 #pragma once
 

@@ -9,7 +9,7 @@
 
 namespace isonorm {
 
-// none: the identity. crms: a row of width d - 1 that stands for (v, -sum v). crms_isometric: the same row in an
+// none: the identity. crms: a row of width d - 1 that represents (v, -sum v). crms_isometric: the same row in an
 // orthonormal basis.
 enum class NormKind : uint8_t { none, layer, rms, crms, crms_isometric };
 
@@ -38,7 +38,7 @@ constexpr const char* name_of(NormKind kind) {
 // Number of leading entries of a row of `width` that are averaged: ceil(p width), at least 1 (Zhang & Sennrich,
 // 1910.07467). p is taken as the decimal number that was rounded to this double or float: 0.07 of 100 means 7 entries,
 // though the product is 7.000000000000001. Rounding changes p by at most u = 2^-53 (float: 2^-24), relative, and the
-// product by 2^-53. So if the decimal share is exactly k entries, the product is within k (u + 2^-53) of k, to first
+// product by 2^-53. If the decimal share is exactly k entries, the product is within k (u + 2^-53) of k, to first
 // order. The tolerance is twice that, to cover higher orders.
 inline int64_t norm_entries(const NormSpec& spec, int64_t width) {
   if (spec.p == 1) return width;

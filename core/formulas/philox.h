@@ -46,7 +46,7 @@ ISO_HD PhiloxBlock philox(uint64_t seed, uint64_t counter, uint64_t subsequence 
   return b;
 }
 
-// The block and the part of the block for element e of a fill in which a block serves `parts` elements. Runs of 64
+// The block and the part of the block for element e of a fill whose blocks serve `parts` elements each. Runs of 64
 // elements take the same part of 64 consecutive blocks, so that vector code stores its results side by side.
 inline constexpr int64_t kPhiloxLanes = 64;
 struct PhiloxPlace {

@@ -1,6 +1,6 @@
-// Every pointwise op, defined once: value f, derivative df, the tensor that df reads, and the interval in which a
-// gradient check may sample. CPU loops, CUDA kernels, derivatives, tests and the table in docs/ops.md all follow from
-// these structs and the lists at the end.
+// Every pointwise op, defined once: value f, derivative df, the tensor that df reads, and the interval that a gradient
+// check may sample. CPU loops, CUDA kernels, derivatives, tests and the table in docs/ops.md all follow from these
+// structs and the lists at the end.
 #pragma once
 
 #include <cmath>

@@ -24,8 +24,8 @@ struct AttentionInputs {
   static auto tensors(auto& s) { return std::tie(s.q, s.k, s.v, s.mask); }
 };
 // Softmax sums of each query [batch, heads, queries], in acc dtype: its weights are e^((score - top) - lse). They are
-// two numbers because their sum would round off the fraction when scores are large. For a query that sees no key, top
-// is 0 and lse is infinite.
+// two numbers because their sum would round off the fraction when scores are large. If a query sees no key, top is 0
+// and lse is infinite.
 struct AttentionSums {
   Tensor top;  // the largest score. Undefined for bf16, whose weights are rounded anyway; it then counts as 0
   Tensor lse;  // the logarithm of the sum of e^(score - top)

@@ -50,11 +50,11 @@ struct WindowShape {
                  j = places_between(x, kernel_w, dilation_w, -w, width + w);
     return (i.end - i.begin) * (j.end - j.begin);
   }
-  ISO_HD int64_t depth() const { return places() * (channels / groups); }  // elements in a sum of one group
+  ISO_HD int64_t depth() const { return places() * (channels / groups); }  // elements in a group's sum
 };
 
 // Slots that turn a convolution into matrix products (Chellapilla et al., "High Performance Convolutional Neural
-// Networks for Document Processing", 2006). They copy windows of images to rows of a matrix, some of them at a time.
+// Networks for Document Processing", 2006). They copy windows of images to rows of a matrix, some at a time.
 
 namespace cpu {
 template <Isa I> void im2col(const WindowShape& shape, int64_t first, const Tensor& columns, const Tensor& x);
@@ -62,7 +62,7 @@ template <Isa I> void col2im(const WindowShape& shape, int64_t first, const Tens
 }  // namespace cpu
 
 // columns [groups, rows, depth] = the windows [first, first + rows) of x. Element (i, j, c) of a group's row is pixel
-// (i, j) of the window in the group's channel c, 0 in the padding. Both contiguous, of one floating dtype.
+// (i, j) of the window in the group's channel c, 0 in the padding. Both contiguous, of the same floating dtype.
 inline constinit Kernel<void(const WindowShape&, int64_t, const Tensor&, const Tensor&)> im2col{
     "im2col", []<Isa I>() { return &cpu::im2col<I>; }};
 // The transposed map: adds every element of `columns` to the pixel of dx that im2col would have read it from. dx
@@ -71,7 +71,7 @@ inline constinit Kernel<void(const WindowShape&, int64_t, const Tensor&, const T
     "col2im", []<Isa I>() { return &cpu::col2im<I>; }};
 
 // Slots of convolution on the CPU without a matrix of windows. Other devices use im2col and col2im. All tensors are
-// contiguous, of one dtype f32 or f64.
+// contiguous, of the same dtype f32 or f64.
 
 namespace cpu {
 template <Isa I>

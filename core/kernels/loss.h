@@ -12,7 +12,7 @@ template <Isa I> void softmax(const Tensor& out, const Tensor& x, bool log);
 template <Isa I> void softmax_backward(const Tensor& dx, const Tensor& g, const Tensor& y, bool log);
 }  // namespace cpu
 
-// out = e^(x - m) / sum e^(x - m) with m the row's maximum; if `log`, the logarithm of that.
+// out = e^(x - m) / sum e^(x - m) with m the row's maximum; if `log`, its logarithm.
 inline constinit Kernel<void(const Tensor&, const Tensor&, bool)> softmax{"softmax",
                                                                           []<Isa I>() { return &cpu::softmax<I>; }};
 // From the result y: dx = y (g - sum g y); if `log`, dx = g - e^y sum g.
@@ -48,7 +48,7 @@ template <Isa I> void cross_entropy_scale(const Tensor& scale, const Tensor& tar
 template <Isa I> void cross_entropy_total(const Tensor& total, const Tensor& losses, const Tensor& scale);
 }  // namespace cpu
 
-// For a row x of c logits with maximum m, s = ln sum_j exp(x_j - m), e = smoothing and target t:
+// With a row x of c logits with maximum m, s = ln sum_j exp(x_j - m), e = smoothing and target t:
 //
 //   losses[r] = s - (1 - e) (x_t - m) - e/c sum_j (x_j - m), 0 for an ignored row;  stats[r] = (m, s)
 //

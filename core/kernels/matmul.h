@@ -48,8 +48,8 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const 
     [](const Tensor& out, const Tensor& a, const Tensor&, const Tensor&) { return 2 * out.numel() * a.size(-1); }};
 
 // dw [m, n] = dy^T x and db [m] = the column sums of dy. Each is computed if it is defined, and added to its contents
-// if `add`. dy [rows, m], x [rows, n]. All are contiguous, of one dtype f32 or f64. If reads_bf16(), dy and x may be
-// bf16; dw and db are then f32 or, if bf16_products(), bf16.
+// if `add`. dy [rows, m], x [rows, n]. All are contiguous, of the same dtype f32 or f64. If reads_bf16(), dy and x may
+// be bf16; dw and db are then f32 or, if bf16_products(), bf16.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool)> weight_gradient{
     "weight_gradient", []<Isa I>() { return &cpu::weight_gradient<I>; },
     [](const Tensor& dw, const Tensor&, const Tensor&, const Tensor& x, bool) {

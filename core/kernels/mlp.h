@@ -21,7 +21,7 @@ void mlp_backward(const Tensor& dx, const Tensor& dh, const Tensor& activated, c
 }  // namespace cpu
 
 // y [rows, out] from x [rows, in]. h [rows, hidden] receives x W1^T + b1, unless it is undefined. All are contiguous,
-// of one dtype f32, f64 or bf16; or h is bf16 and the others are f32. No dimension is 0.
+// of the same dtype f32, f64 or bf16; or h is bf16 and the others are f32. No dimension is 0.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const MlpWeights&, bool)> mlp_forward{
     "mlp", []<Isa I>() { return &cpu::mlp_forward<I>; },
     [](const Tensor& y, const Tensor&, const Tensor& x, const MlpWeights& w, bool) {

@@ -1,6 +1,6 @@
-// Slots of normalization by rows. Tensors are contiguous [rows, width], of one floating dtype; or, if native_bf16(), of
-// f32 and bf16 in any mixture, computed in f32 and rounded once per result. A bf16 `sum` with f32 tensors is allowed on
-// every device. Undefined tensors are absent.
+// Slots of normalization by rows. Tensors are contiguous [rows, width], of the same floating dtype; or, if
+// native_bf16(), of f32 and bf16 in any mixture, computed in f32 and rounded once per result. A bf16 `sum` with f32
+// tensors is allowed on every device. Undefined tensors are absent.
 #pragma once
 
 #include <cmath>

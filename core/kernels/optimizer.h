@@ -29,7 +29,7 @@ struct Update {
   }
 };
 
-// Trust ratio of one tensor: coefficient |w| / (|g| + weight_decay |w|), with |g| multiplied by gradient_scale. It is 1
+// Trust ratio of a tensor: coefficient |w| / (|g| + weight_decay |w|), with |g| multiplied by gradient_scale. It is 1
 // if `adapt` is false, or |w| or |g| is 0 (You et al., 1708.03888, section 3.1, and 1904.00962, section 3).
 struct TrustRatio {
   bool adapt;

@@ -41,7 +41,7 @@ struct LstmInputs {
   static auto tensors(auto& s) { return std::tie(s.a, s.u, s.c); }
 };
 struct LstmGradients {
-  Tensor dgates;  // gradient of a, equal to that of u, [batch, 4 hidden]
+  Tensor dgates;  // gradient of a, equal to u's, [batch, 4 hidden]
   Tensor dc;      // [batch, hidden]
 
   static auto tensors(auto& s) { return std::tie(s.dgates, s.dc); }

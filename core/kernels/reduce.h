@@ -27,7 +27,8 @@ inline constinit Kernel<void(ReduceOp, ReduceShape, const Tensor&, const Tensor&
 // index[outer, inner] (i64) = position of the first largest element. NaN counts as largest. Floating or i64.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&)> arg_max{
     "argmax", []<Isa I>() { return &cpu::arg_max<I>; }};
-// out = running sum along length, from the end if `reverse`. For numbers >= 0 it never decreases. Floating or i64.
+// out = running sum along length, from the end if `reverse`. It never decreases if the numbers are >= 0. Floating or
+// i64.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&, bool)> cumsum{
     "cumsum", []<Isa I>() { return &cpu::cumsum<I>; }};
 // out = x minus its mean over length; out may be x.
@@ -43,11 +44,11 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, int64_t, int64_t)> su
 
 namespace isonorm::detached {
 
-// Sums, products, maxima and minima over any dimensions, without graph: a new tensor of `shape`: the sum, product, maximum or minimum of x along `dims`. x is f32, f64 or bf16, for a sum
-// also i64. `shape` is x's shape without those dimensions, or with sizes of 1 in their place. bf16 elements are
-// combined in f32. Copies x first if it is not contiguous, or if a kept dimension is between two reduced ones. An empty
-// sum is 0, an empty product 1; the caller must refuse an empty maximum. Throws "op: ..." if a product of sizes
-// overflows int64.
+// Sums, products, maxima and minima over any dimensions, without graph: a new tensor of `shape`: the sum, product,
+// maximum or minimum of x along `dims`. x is f32, f64 or bf16, for a sum also i64. `shape` is x's shape without those
+// dimensions, or with sizes of 1 in their place. bf16 elements are combined in f32. Copies x first if it is not
+// contiguous, or if a kept dimension is between two reduced ones. An empty sum is 0, an empty product 1; the caller
+// must refuse an empty maximum. Throws "op: ..." if a product of sizes overflows int64.
 Tensor reduce(kernels::ReduceOp kind, const Tensor& x, DimSet dims, const Dims& shape, const char* op);
 
 // x summed to `shape`, which broadcasts to x's shape: sums along the dimensions that were stretched.

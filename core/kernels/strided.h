@@ -1,4 +1,4 @@
-// Internal: walks over N tensors of one shape in step, for kernels of every device. First merges neighbouring
+// Internal: walks over N tensors of the same shape in step, for kernels of every device. First merges neighbouring
 // dimensions that have one stride in each tensor, so that contiguous and broadcast operands become long inner rows.
 #pragma once
 

@@ -1,6 +1,7 @@
 // One caching allocator over a raw source of memory. Freed small blocks wait in lists by size class; large blocks are
-// parts of segments (Ranges). So a training step after the second takes nothing from the system (the first creates the
-// optimizer's state at its end). Invariant: every block is at least as large as requested and aligned to `alignment`.
+// parts of segments (Ranges). A training step after the second therefore takes nothing from the system (the first
+// creates the optimizer's state at its end). Invariant: every block is at least as large as requested and aligned to
+// `alignment`.
 #pragma once
 
 #include <cstddef>

@@ -40,8 +40,8 @@ class KeptTensors {
   std::vector<Kept> last_;  // the most recently used at the end
 };
 
-// While it lives, tensors that the calling thread gets from any KeptTensors are also added to `list`. For callers that
-// use the addresses for longer than the cache keeps the tensors.
+// While it lives, tensors that the calling thread gets from any KeptTensors are also added to `list`. Used by callers
+// that use the addresses for longer than the cache keeps the tensors.
 class HoldKept {
  public:
   [[nodiscard]] explicit HoldKept(std::vector<Tensor>& list);

@@ -1,4 +1,4 @@
-// Internal: transfers of tensors between GPUs of different ranks, each of which has a GPU of its own. The devices'
+// Internal: transfers of tensors between ranks that each have a GPU of their own. The devices'
 // library carries the bytes, in the devices' streams. The ranks negotiate through the host first
 // (distributed/transport.h).
 #pragma once

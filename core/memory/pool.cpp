@@ -3,7 +3,7 @@
 namespace isonorm::pool::detail {
 namespace {
 
-// Most blocks of one size that a thread keeps, so that a thread that frees the blocks of another thread does not hoard
+// Most blocks of a size that a thread keeps, so that a thread that frees the blocks of another thread does not hoard
 // them. 0 under AddressSanitizer, which then sees every access to a freed block.
 #ifdef __SANITIZE_ADDRESS__
 constexpr int kKept = 0;

@@ -17,7 +17,7 @@ class Upload {
 
 // Begins to copy x to a device. x is contiguous, on the CPU, of any dtype. Any thread may call it. On a GPU the copy
 // goes through pinned memory in a stream of its own, after all work that the device was given so far; if several copies
-// are still in progress, the calling thread waits for one of them first. x may be written to when upload() returns. On
+// are still in progress, the calling thread waits for one first. x may be written to when upload() returns. On
 // the CPU the result is x itself. Throws if x is not contiguous on the CPU, or if the program has no such device.
 std::unique_ptr<Upload> upload(const Tensor& x, Device device);
 

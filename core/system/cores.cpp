@@ -81,7 +81,7 @@ void insert(Cores& cores, int core) {
   if (place == cores.end() || *place != core) cores.insert(place, core);
 }
 
-// The cores of all of libgomp's places if it has pinned the thread with this mask to one place, else none. Places may
+// The cores in libgomp's places if it has pinned the thread with this mask to one place, else none. Places may
 // include cores outside the mask that the process began with. omp_get_num_procs() is the number of cores in that mask,
 // so only the first cores up to this number count. LLVM's runtime is not asked, because its functions pin the thread
 // that calls them.

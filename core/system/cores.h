@@ -17,7 +17,7 @@ Cores mask_of(pid_t thread);
 // The facts that decide the cores and the number of threads of a process.
 struct Placement {
   Cores mask = {};    // the calling thread's mask
-  Cores openmp = {};  // if libgomp has pinned the thread to one place, the cores of all its places; else empty
+  Cores openmp = {};  // if libgomp has pinned the thread to one place, the cores in any of its places; else empty
   bool bound_by_default = false;  // Open MPI has bound the process to one core, and nobody asked for a binding
   int ranks = 1;                  // the launcher's processes on this machine, including this one
   Cores launcher = {};            // the launcher's mask; empty if there is no launcher or its mask is unknown
@@ -40,9 +40,9 @@ struct CoreUse {
 
 // Decides the cores and the number of threads. A mask that somebody set on purpose is obeyed. Two masks are not set on
 // purpose. libgomp pins the main thread to its first place if OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY is set;
-// the process then uses the cores of all places. Open MPI 4 by default binds one or two ranks to a core each; they then
-// use the launcher's cores. If Slurm does not confine a job to the cores that it has allocated, the mask has more; the
-// ranks then share as many as are allocated.
+// the process then uses the cores in every place. Open MPI 4 by default binds one or two ranks to a core each; they
+// then use the launcher's cores. If Slurm does not confine a job to the cores that it has allocated, the mask has more;
+// the ranks then share the allocated cores.
 CoreUse core_use(const Placement& p);
 
 // The same for this process, decided at the first call.

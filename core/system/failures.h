@@ -1,4 +1,4 @@
-// Failures that are no Error: those of a command, and of a computation whose numbers are lost.
+// Failures that are no Error: options that are wrong, numbers that are lost, and work that was stopped.
 #pragma once
 
 #include <stdexcept>

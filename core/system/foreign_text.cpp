@@ -60,7 +60,7 @@ int utf8_length(std::string_view s) {
   if (n == 0 || s.size() < static_cast<size_t>(n)) return 0;
   for (int i = 1; i < n; ++i)
     if (byte(static_cast<size_t>(i)) >> 6 != 2) return 0;
-  // The second byte excludes what the first allows: overlong forms, surrogates, code points beyond U+10FFFF.
+  // The second byte excludes sequences that the first allows: overlong forms, surrogates, code points beyond U+10FFFF.
   const uint8_t second = byte(1);
   if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f)) return 0;
   if ((lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) return 0;
@@ -72,7 +72,7 @@ std::string_view whole_characters(std::string_view s, size_t most) {
   for (size_t n = 1; n <= std::min<size_t>(3, s.size()); ++n) {
     const size_t at = s.size() - n;
     if (!begins(s, at)) continue;
-    // One of these two second bytes follows each lead (RFC 3629, section 4).
+    // One of two second bytes follows each lead (RFC 3629, section 4).
     const bool unfinished = std::ranges::any_of(std::array{"\x80\x80\x80", "\xbf\x80\x80"}, [&](const char* rest) {
       return utf8_length(text(s.substr(at), rest)) > static_cast<int>(n);
     });

@@ -10,9 +10,9 @@ namespace {
 constexpr std::string_view kAny = "**";
 using Stars = std::vector<std::string>;
 
-// Matches a pattern without ** against the beginning of `name`, or, if `whole`, against all of it. Returns the number
-// of characters that match; npos if the pattern does not match. Each star takes as few characters as possible, which
-// leaves most to the stars after it.
+// Matches a pattern without ** against the beginning of `name`, or, if `whole`, against the whole name. Returns the
+// number of characters that match; npos if the pattern does not match. Each star takes as few characters as possible,
+// which leaves most to the stars after it.
 size_t taken(std::string_view pattern, std::string_view name, bool whole, Stars& stars) {
   size_t star = pattern.find('*'), at = pattern.substr(0, star).size();
   if (!name.starts_with(pattern.substr(0, star))) return name.npos;

@@ -1,5 +1,5 @@
-// Patterns of tensor names: `*` stands for one or more characters other than '.', `**` for one or more of any
-// character. So "blocks.*.norm" is the norm of each block and nothing deeper, "**.bias" is every bias inside a module.
+// Patterns of tensor names: `*` matches one or more characters other than '.', `**` one or more of any character.
+// "blocks.*.norm" is the norm of each block and nothing deeper, "**.bias" is every bias inside a module.
 #pragma once
 
 #include <algorithm>

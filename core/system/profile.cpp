@@ -71,7 +71,7 @@ Mark marked(Device device) {
 thread_local std::vector<const char*> running;                // kernels, the innermost last
 thread_local std::vector<const std::string*> backward_paths;  // of the running backward rules, the innermost last
 
-// Fills in the device times of all calls since start(). Waits once for each device, then reads its clock together with
+// Fills in the device time of every call since start(). Waits once for each device, then reads its clock together with
 // the host's. Returns the host's time when the last device was done; 0 if no call was on a device.
 double read_marks(std::vector<Call>& calls, const std::vector<Pending>& pending) {
   double over = 0;

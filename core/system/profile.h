@@ -42,7 +42,7 @@ void start();
 // Ends recording. Waits once for each GPU that was called. Throws if recording was not started.
 Profile stop();
 
-// Two tables, by kernel and by module (block numbers become '*'), sorted by time, with calls, time, share of all time,
+// Two tables, by kernel and by module (block numbers become '*'), sorted by time, with calls, time, share of the time,
 // GB/s and GFLOP/s. The time between kernels has a line of its own. If a GPU was called, times are of the device that
 // ran the call, and one more column has the host's times.
 std::string tables(const Profile& profile);
@@ -88,8 +88,8 @@ class Backward {
   Backward& operator=(const Backward&) = delete;
 };
 
-// For code that counts a slot's requests to a device: the name of the innermost slot that the calling thread is running; "" outside of all slots, and while no profile is
-// recorded.
+// Used by code that counts a slot's requests to a device: the name of the innermost slot that the calling thread is
+// running; "" outside a slot, and while no profile is recorded.
 const char* running_kernel();
 
 }  // namespace isonorm::profile

@@ -24,7 +24,7 @@ template <class F> std::thread start_thread(F f) {
 // The process that started a thread. A child of fork() has a copy of the parent's memory, but none of its other
 // threads.
 //
-// An object with threads keeps a HomeProcess, made when its first thread starts. In a child of that process the threads
+// An object with threads keeps a HomeProcess, made when its first thread starts. In a child of this process the threads
 // never answer, and their locks are never released. The child must therefore not wait for the threads, and must not
 // destroy their mutexes and condition variables: these leak.
 class HomeProcess {

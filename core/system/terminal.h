@@ -16,7 +16,7 @@ bool is_terminal(std::FILE* file);
 bool wants_color(std::FILE* file);
 
 // The width for lines of text: a terminal's width, otherwise COLUMNS of the environment if it is a number >= 1,
-// otherwise 0, no limit. So a table in a file or pipe is not cut.
+// otherwise 0, no limit. A table in a file or pipe is therefore not cut.
 size_t line_width(std::FILE* file);
 
 // The reader of the pipe at standard output has closed it.

@@ -1,7 +1,7 @@
 // Internal: the threads that help with parallel regions. All user threads share them.
 //
 // Each worker waits in its own slot: it spins for some microseconds and then sleeps. The thread that opens a region
-// claims free workers, works itself, and at the end takes back the workers that have not begun. So nobody waits for a
+// claims free workers, works itself, and at the end takes back the workers that have not begun. Nobody waits for a
 // thread that the system does not run.
 #pragma once
 

@@ -18,7 +18,7 @@ const Test kChain(
       Tensor z = leaf;
       for (int i = 0; i < 100; ++i) z = (z * leaf).tanh() + leaf;
       const auto g = t.backward(y);
-      check(g[unused.place] == 0 && g[later.place] == 0, "what the result does not depend on has a gradient");
+      check(g[unused.place] == 0 && g[later.place] == 0, "a leaf that the result does not depend on has a gradient");
       expect_close("gradient", tensor({g[a.place]}), grad(z, {leaf})[0], 200);
     },
     Seen::hidden);

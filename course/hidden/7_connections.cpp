@@ -21,7 +21,7 @@ const Row kRows[] = {{Kind::pre_ln, nn::kPreLn},
                      {Kind::layer_norm_scaling, nn::kLayerNormScaling}};
 
 const Test kLibrary(
-    "sub-layers and heads are those of the library's connections", 3,
+    "sub-layers and heads equal the library's connections", 3,
     [] {
       const Branch f = [](const Tensor& r) { return r.tanh() * 2.0 + 0.5; };
       for (const auto& [kind, library] : kRows) {

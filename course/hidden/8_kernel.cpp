@@ -10,7 +10,7 @@ namespace course {
 namespace {
 
 const Test kWidths(
-    "every width up to 70, and nothing beside y is written", 2,
+    "every width up to 70, and nothing outside y is written", 2,
     [] {
       constexpr int64_t kRows = 5;
       for (int64_t n = 1; n <= 70; ++n) {
@@ -18,7 +18,7 @@ const Test kWidths(
         std::vector<float> y(static_cast<size_t>(kRows * n + 128), 7);  // 64 guard entries on either side
         rms_norm_rows(x.data<float>(), y.data() + 64, kRows, n, 1e-5f);
         check(std::count(y.begin(), y.begin() + 64, 7.f) == 64 && std::count(y.end() - 64, y.end(), 7.f) == 64,
-              "width ", n, ": an entry beside y was written");
+              "width ", n, ": an entry outside y was written");
         expect_close("y", from_vector(std::vector<float>(y.begin() + 64, y.end() - 64), {kRows, n}),
                      rms_norm(x.to(DType::f64)).to(DType::f32), 1);
       }

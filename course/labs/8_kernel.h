@@ -6,8 +6,8 @@
 //       sums; then threads. Measure after each step; write down what you expected.
 // Hand in: 8_kernel.cpp.
 //
-// The naive code (support/naive_kernel.cpp) makes three passes over memory. How many bytes does each of them move, and
-// how many must yours move? What time do you expect, relative to the naive code?
+// The naive code (support/naive_kernel.cpp) makes three passes over memory. How many bytes does each move, and how many
+// must yours move? What time do you expect, relative to the naive code?
 #pragma once
 
 #include <cstdint>

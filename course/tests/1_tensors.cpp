@@ -15,7 +15,7 @@ const Test kDiagonal("the diagonal is a view", 2, [] {
   const Tensor x = random({4, 4}, 1), d = diagonal(x);
   expect_close("diagonal", d, tensor({x[0][0].item(), x[1][1].item(), x[2][2].item(), x[3][3].item()}));
   fill(d, 7);
-  check(x[2][2].item() == 7, "what is written into the diagonal is not in x: it is a copy");
+  check(x[2][2].item() == 7, "a write to the diagonal does not change x: it is a copy");
 });
 
 const Test kDistances("squared distances", 1, [] {

@@ -24,7 +24,7 @@ const Test kCompressed("crms_norm: d - 1 rows and columns", 2, [] {
   expect_close("reader", stored_reader(Form::crms_norm, a), streams::compress_reader(a, 1));
 });
 
-const Test kNorm("the norm of a stored row is that of LayerNorm, stored", 2, [] {
+const Test kNorm("the norm of a stored row is LayerNorm's result, stored", 2, [] {
   const Tensor x = random({4, 6}, 3) + 1.0, y = layer_norm(x);
   expect_close("rms_norm", stored_norm(Form::rms_norm, recentre(x, 1)), y);
   expect_close("crms_norm", stored_norm(Form::crms_norm, streams::compress_writer(x, 1)), narrow(y, 1, 0, 5));

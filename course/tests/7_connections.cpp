@@ -19,13 +19,13 @@ const Test kSublayers("pre_ln and post_ln", 2, [] {
   expect_close("head of pre_ln", head_rows(Kind::pre_ln, x), layer_norm(x));
 });
 
-const Test kStack("a stack of one block", 1, [] {
+const Test kStack("a stack with a single block", 1, [] {
   const Tensor x = random({3, 6}, 2), a = random({6, 6}, 3), b = random({6, 6}, 4);
   const Tensor middle = x + matmul(layer_norm(x), a.transpose()).tanh();
   expect_close("pre_ln", stack_of(Kind::pre_ln, x, {a, b}), middle + matmul(layer_norm(middle), b.transpose()).tanh());
 });
 
-const Test kNorms("gradient norms of one block", 1, [] {
+const Test kNorms("gradient norms of a block", 1, [] {
   const Tensor x = random({3, 6}, 5), c = random({3, 6}, 6);
   const std::vector<Tensor> w = {random({6, 6}, 7), random({6, 6}, 8)};
   const auto norms = gradient_norms(Kind::post_ln, x, w, c);

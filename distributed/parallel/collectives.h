@@ -8,7 +8,7 @@
 
 namespace isonorm::parallel {
 
-// The sum of all ranks' x, a new tensor outside the graph; for a hook on a gradient.
+// The sum over all ranks' x, a new tensor outside the graph; for a hook on a gradient.
 Tensor all_reduced(const Tensor& x, distributed::Group& group);
 
 // The sum of the ranks' parts (of the same shape), on every rank. The backward passes the gradient unchanged. (g of
@@ -27,8 +27,8 @@ Tensor own_part(const Tensor& x, int dim, distributed::Group& group);
 Tensor gathered_parts(const Tensor& part, int dim, distributed::Group& group, const Tensor& known = {});
 // The same concatenation if all ranks use it in the same way: the backward takes this rank's part of the gradient.
 Tensor whole_of_parts(const Tensor& part, int dim, distributed::Group& group);
-// This rank's slice along `dim` of the sum of all ranks' x. The backward gathers the gradients. Throws if the ranks do
-// not divide the dimension.
+// This rank's slice along `dim` of the sum over all ranks' x. The backward gathers the gradients. Throws if the ranks
+// do not divide the dimension.
 Tensor sum_of_own_part(const Tensor& x, int dim, distributed::Group& group);
 
 }  // namespace isonorm::parallel

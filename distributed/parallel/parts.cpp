@@ -14,7 +14,7 @@ namespace {
 
 int64_t share(int64_t n, int ranks) { return (n + ranks - 1) / ranks; }
 
-// Calls f(position in the whole, position in rank r's part, count) for each section of which rank r has a share.
+// Calls f(position in the whole, position in rank r's part, count) for each section that rank r has a share of.
 template <class F> void each_section(const std::vector<int64_t>& sections, int ranks, int r, F&& f) {
   int64_t whole = 0, part = 0;
   for (int64_t n : sections) {

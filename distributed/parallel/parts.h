@@ -33,7 +33,7 @@ class Parts {
   // The whole model's state_dict(). All ranks call it, and one rank saves it.
   TensorMap whole() { return whole(own()); }
   // whole_state() gives the optimizer's state as a single process has it, for a file. load_state() loads this rank's
-  // part of it. (The optimizer numbers its parameters as the model does.)
+  // part. (The optimizer numbers its parameters as the model does.)
   TensorMap whole_state(const optim::Optimizer& optimizer);
   void load_state(optim::Optimizer& optimizer, const TensorMap& whole);
 

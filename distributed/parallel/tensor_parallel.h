@@ -18,8 +18,8 @@
 namespace isonorm::parallel {
 
 // The options of a rank's part: query heads, key/value heads and hidden units divided by the number of ranks. Throws if
-// one of these numbers does not divide, and on options that need all heads or hidden units in one place: inner norms,
-// ALiBi, layer scale.
+// a number does not divide, and on options that need all heads or hidden units in one place: inner norms, ALiBi, layer
+// scale.
 nn::TransformerOptions part_of(nn::TransformerOptions whole, const distributed::Group& group);
 template <class Options> Options part_of(Options whole, const distributed::Group& group) {
   whole.transformer = part_of(whole.transformer, group);

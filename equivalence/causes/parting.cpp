@@ -131,7 +131,7 @@ Parting forwards_part(const Trial& t, const Trace& a, const Trace& second) {
 // The results that were compared and are computed from result i, through others that were not compared.
 std::vector<const Traced*> compared_after(const Trace& a, size_t i, const std::vector<bool>& compared) {
   std::vector<const Traced*> found;
-  std::vector<bool> leads(a.results.size());  // i, and what is computed from it without a compared result between
+  std::vector<bool> leads(a.results.size());  // i, and results computed from it without a compared result between
   leads[i] = true;
   for (size_t k = i + 1; k < a.results.size(); ++k) {
     if (std::ranges::none_of(a.results[k].from, [&](size_t from) { return leads[from]; })) continue;

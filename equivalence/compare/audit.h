@@ -1,5 +1,5 @@
-// Measures what a model's loss cannot see: the directions of parameters that get no gradient, how far the mean of a
-// zero-mean stream drifts in f32 and bf16, and how readers with zero row sums change that.
+// Measures the directions that a model's loss cannot see: the directions of parameters that get no gradient, how far
+// the mean of a zero-mean stream drifts in f32 and bf16, and how readers with zero row sums change that.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace isonorm::equivalence {
 
 struct AuditResult {
   // Invisible directions of a parameter: the mean of a writer along the stream (F3), the mean of a reader after a norm
-  // without gain (F4), the biases of attention keys. For a vector or matrix also the mean along another axis if its
+  // without gain (F4), the biases of attention keys. A vector or matrix also has the mean along another axis if its
   // gradient is zero up to rounding. Examples are the head's mean over its outputs, which softmax ignores, and means
   // that a norm inside a branch removes.
   struct Row {
@@ -21,7 +21,7 @@ struct AuditResult {
     Dims shape;
     std::string invisible;                // "mean along dimension 0 and 1", "rows 64 to 127"; empty: none
     int64_t numbers = 0, directions = 0;  // how many numbers, and how many directions without gradient
-    double gradient = 0;                  // |projection of the gradient on those directions| / |gradient|
+    double gradient = 0;                  // |projection of the gradient on these directions| / |gradient|
     double bound = 0;                     // the rounding error of that: 64 d eps
   };
   std::vector<Row> rows;
@@ -33,7 +33,7 @@ struct AuditResult {
   };
   std::vector<Drift> drift;
 
-  // Largest error of the output relative to its largest entry, with the readers as they are and with zero row sums: in
+  // Largest error of the output relative to its largest entry, with the stored readers and with zero row sums: in
   // f64, if the stream is shifted by the largest drift of bf16; and of the whole model in bf16.
   double shift = 0, shift_error = 0, shift_error_centred = 0;
   double bf16_error = 0, bf16_error_centred = 0;

@@ -52,7 +52,7 @@ inline constexpr const char* kNoGradient =
     "a loss that passes no gradient to the second model: it does not use the model, or runs it without a graph";
 
 // Runs run(). The message of an Error begins with "the first model: " or "the second model: ". Another std::exception
-// becomes an Error in which it is nested.
+// is nested in an Error.
 void with_model_named(Which which, const std::function<void()>& run);
 
 // A model, an objective and, for training, an optimizer.

@@ -24,7 +24,7 @@ struct Seen {
   double share(DType dtype) const;
 };
 
-// Compares the loss or the gradients of `run` with those of `reference`, which has noted its `controls`.
+// Compares the loss or the gradients of `run` with `reference`, which has noted its `controls`.
 Seen see_loss(const Training& run, const Training& reference, std::span<const Training* const> controls);
 std::vector<Seen> see_gradients(const Training& run, const Training& reference,
                                 std::span<const Training* const> controls, const char* quantity = "gradient");

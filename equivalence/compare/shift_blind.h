@@ -36,7 +36,7 @@ struct ShiftBlindness {
 };
 
 // Draws the parameters `options.points` times, like compare_gradients(). Writers and readers are the ones with which
-// the model was put on its stream (streams/parametrize.h). For other models `declared` names them, with role and
+// the model was put on its stream (streams/parametrize.h). In other models `declared` names them, with role and
 // stream_dim; undeclared writers are not examined. The stream itself is seen only through the norms of a model on a
 // stream.
 ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const Batches& batches,

@@ -30,8 +30,8 @@ struct Conversion {
   std::set<std::string> half;  // the f16 tensors of `state` (LazyState)
 };
 
-// Converts the state to the form `to`, in the order of plan.places. format: the format of all floating tensors of the
-// result; by default each keeps its own. Writers are centred (S1), readers compressed (S3), and both expanded on the
+// Converts the state to the form `to`, in the order of plan.places. format: the format of the result's floating
+// tensors; by default each keeps its own. Writers are centred (S1), readers compressed (S3), and both expanded on the
 // way back (S7). A kept gain that is stored as 1+w is 1 + w in the result. A plan with a rotation is converted to its
 // own form: writers become Q^T W, readers A Q, and a tied head gets its own weight.
 //

@@ -28,7 +28,7 @@ void check_rotatable(const streams::Plan& plan);
 LazyState with_gains(LazyState stored, const streams::Plan& plan);
 TensorMap with_gains(const TensorMap& stored, const streams::Plan& plan);
 
-// Throws if a mapped tensor has a dtype that is only held as bytes. foreign: names and dtypes of such tensors
+// Throws if a mapped tensor has a dtype that is only held as bytes. foreign: names and dtypes of these tensors
 // (training::ModelFile).
 void check_dtypes(const streams::Plan& plan, const std::map<std::string, std::string>& foreign);
 

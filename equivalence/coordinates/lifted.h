@@ -20,7 +20,7 @@ namespace isonorm::equivalence {
 // Nesterov, with L2 or decoupled decay, then follow the Pre-LN trajectory.
 void correct_gradients(const std::vector<streams::NamedParameter>& parameters, const streams::Stream& stream);
 
-// sqrt(sum |M* g|^2) over all parameters: the norm of the raw gradients that the stored ones stand for. Clipping
+// sqrt(sum |M* g|^2) over all parameters: the norm of the raw gradients that the stored ones represent. Clipping
 // corrected gradients by this norm, taken before correct_gradients(), follows Pre-LN; by their own norm it does not.
 double raw_gradient_norm(const std::vector<streams::NamedParameter>& parameters, const streams::Stream& stream);
 

@@ -1,5 +1,5 @@
-// Maps between the coordinates in which runs store their parameters. Raw: as the Pre-LN model stores them. Mapped: as a
-// stream of another form uses them. Comparisons use raw coordinates.
+// Maps between the coordinates of runs that store their parameters differently. Raw: as the Pre-LN model stores them.
+// Mapped: as a stream of another form uses them. Comparisons use raw coordinates.
 #pragma once
 
 #include "core/tensor_map.h"

@@ -1,6 +1,6 @@
-// The ways in which a model's weights can be stored and updated, as data: the stored values, the map in the forward,
+// The ways to store and update a model's weights, as data: the stored values, the map in the forward,
 // the changes to gradients before the optimizer and to weights after it. expectation.h derives from these fields, and
-// from measured properties of the optimizer, which of them follow the Pre-LN trajectory.
+// from measured properties of the optimizer, which variants follow the Pre-LN trajectory.
 #pragma once
 
 #include <span>
@@ -31,7 +31,7 @@ struct Variant {
 
   // Raw Pre-LN parameters, untouched: the forward does everything.
   bool raw() const;
-  // "raw", or the name. It distinguishes runs of one form.
+  // "raw", or the name. It distinguishes runs with the same form.
   const char* parametrisation() const { return raw() ? "raw" : name; }
 };
 

@@ -55,8 +55,8 @@ Pair held_against(const std::string& name, const Tensor& value, const Tensor& re
   return {name, masked_fill(value, infinite, 0), finite, largest_entry(finite)};
 }
 
-// The reason why integers of one shape differ; empty if all are equal. f64 would not do, because it skips some integers
-// from 2^53 on.
+// The reason why integers of the same shape differ; empty if all are equal. f64 would not do, because it skips some
+// integers from 2^53 on.
 std::string integers_differ(const Tensor& a, const Tensor& b) {
   const std::vector<int64_t> reference = a.to_vector<int64_t>(), value = b.to_vector<int64_t>();
   const auto [i, j] = std::mismatch(reference.begin(), reference.end(), value.begin());
@@ -149,7 +149,7 @@ class Comparer {
 
   bool gradient(const Compared& c) const { return c.what.stage == Stage::gradient; }
 
-  // The two tensors of a row in f64, as they are compared.
+  // The two tensors of a row in f64, ready for the comparison.
   Pair pair(const Row& row, const Compared& c, const Tensor& a, const Tensor& b) const {
     const Tensor x = a.to(DType::f64), y = b.to(DType::f64);
     if (is_floating(a.dtype()) || is_floating(b.dtype()) || !c.route.legs.empty())

@@ -7,7 +7,7 @@
 //   // different: fc.weight[3, 4] is 0.25, in the reference 0.5: 5.0e-01 of the largest entry of its tensor, the
 //   // tolerance is 1.0e-10 (1 of 42 tensors differs)
 //
-// Names say what a tensor is (equivalence/explain/recorded.h).
+// A name tells the tensor's meaning (equivalence/explain/recorded.h).
 #pragma once
 
 #include <optional>
@@ -37,8 +37,8 @@ struct CompareTensorsOptions {
   // Everything is undecided if no control differs from A.
   std::vector<LazyState> controls = {};
   // Names in A, with the * of parameter maps, of gradients that are zero in exact arithmetic, such as gradients of key
-  // biases. The files hold rounding noise for them: such a gradient counts as equivalent if it is below 1000 eps (at most
-  // 1 %) of the largest gradient in both files. Otherwise the name changes nothing.
+  // biases. The files hold rounding noise for them: such a gradient counts as equivalent if it is below 1000 eps (at
+  // most 1 %) of the largest gradient in both files. Otherwise the name changes nothing.
   std::vector<std::string> noise = {};
   // The order of the comparison; if it has no names, A's own order.
   ExecutionOrder order = {};

@@ -23,7 +23,7 @@ bool sums_to_zero(const Evidence& e, const Tensor& x, int dim) {
   return sum_along(x, dim) <= 64 * static_cast<double>(x.size(dim)) * e.eps;
 }
 
-// A difference that is constant along an axis, along which one of the two tensors sums to 0. Takes the axis with the
+// A difference that is constant along an axis along which A's or B's tensor sums to 0. Takes the axis with the
 // smallest rest.
 Result constant_along(const Evidence& e, const std::function<std::string(int dim)>& sentence) {
   const auto& [a, b] = std::tie(e.pair.reference, e.pair.value);
@@ -249,7 +249,7 @@ Result update(const Evidence& e, const std::function<UpdateModel(const UpdateMod
   return Tried{differs, off_by(m.of(b), b.after, 0), sentence(*a, m)};
 }
 
-// One of two rates; 0 if rounding of the other one hides it.
+// One of the two rates; 0 if rounding of the other one hides it.
 std::string per_step(double x, double other) { return printed("%.3g", std::abs(x) < 1e-6 * std::abs(other) ? 0 : x); }
 
 Result decay(const Evidence& e) {

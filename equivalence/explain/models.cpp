@@ -12,7 +12,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-// A search uses at most this number of rows or entries. Its result is checked with all of them.
+// A search uses at most this number of rows or entries. Its result is checked with all.
 constexpr int64_t kFittedRows = 64, kFitted = 4096;
 
 double inner_product(const Tensor& a, const Tensor& b) { return sum(a * b).item(); }

@@ -27,7 +27,7 @@ struct NormRows {
 // y = (gain + more_gain) c / sqrt(S / (n + more_divisor) + eps) + bias. c is x, or x without its mean for a layer norm.
 // S is the sum of c^2; for a crms norm, the sum of x^2 plus (sum of x)^2 (autograd/ops/norm.h has the sources).
 struct NormModel {
-  NormKind kind = NormKind::layer;  // layer, rms or crms; crms_isometric is rms with a divisor of one more
+  NormKind kind = NormKind::layer;  // layer, rms or crms; crms_isometric is rms with a divisor that is 1 larger
   int more_divisor = 0;
   double more_gain = 0;
   double eps = 1e-5;

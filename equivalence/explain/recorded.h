@@ -1,4 +1,4 @@
-// The meaning of the name of a recorded tensor, and the order in which a training step computes recorded tensors.
+// The meaning of the name of a recorded tensor, and the order of recorded tensors within a training step.
 //
 //   h.3.mlp.c_fc.weight                            a parameter: its value when the step begins
 //   h.3.ln_1.input, h.3.ln_1.output                the input and output of a layer
@@ -45,7 +45,7 @@ struct ExecutionOrder {
 // The names of `file`, which has them in the order of its header, in the order of execution: step by step, first the
 // values before the step, then the forward pass, gradients from the last layer to the first, optimizer states, and the
 // values after the step. The order of the layers is the first of these that is available:
-//   given    names of layers, or of all tensors: then exactly that order. A * is a number: neighbours that are
+//   given    names of layers, or of every tensor: then exactly that order. A * is a number: neighbours that are
 //            alike before their first * are repeated together, "h.*.ln_1" and "h.*.attn" for h.0, then for h.1, ...
 //   layouts  stream by stream: the writers at its beginning, then per block norm, readers and writers, then the other
 //            readers. If blocks of another stream read from a stream (an encoder's), it comes before that stream

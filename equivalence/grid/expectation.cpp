@@ -46,7 +46,7 @@ std::string no_such_model(const Variant& v, bool compressed, bool writers_lose_m
   return "";
 }
 
-// Storage of d - 1 coordinates M w. For orthonormal coordinates [M; 1^T / sqrt d] is orthogonal; for crms_norm's it is
+// Storage of d - 1 coordinates M w. With orthonormal coordinates [M; 1^T / sqrt d] is orthogonal; for crms_norm's it is
 // an invertible T. The last coordinate has no gradient: its weight must not matter (mean unseen), and then it may be
 // left out (any width).
 Derived compressed_storage(const Variant& v, Needs needs) {

@@ -1,4 +1,4 @@
-// The grid of all ways to store weights and all kinds of optimizers: which pairs follow the Pre-LN trajectory, in
+// The grid of every way to store weights and every kind of optimizer: which pairs follow the Pre-LN trajectory, in
 // theory (from measured properties of each optimizer: predicates.h, expectation.h) and in training.
 #pragma once
 
@@ -30,15 +30,15 @@ struct TableOptions {
   std::vector<Recipe> columns{recipes().begin(), recipes().end()};
 };
 
-// One variant with one recipe. Deviations are relative, and the largest over the steps. If `equivalent` is expected, they are
-// the largest over the seeds; if `different` is expected, those of the seed that differs least. NaN stays.
+// One variant with one recipe. Deviations are relative, and the largest over the steps. If `equivalent` is expected,
+// they are the largest over the seeds; if `different` is expected, from the seed that differs least. NaN stays.
 struct Cell {
   Variant variant;
   Recipe recipe;
   MaybeVerdict expected, observed;  // none: not trained
   std::string because{};            // the reason for the expectation
   bool same_start = true;           // as in Derived
-  // RunResult::agreement() of the worst seed: is what was observed what is expected?
+  // RunResult::agreement() of the worst seed: does the observation agree with the expectation?
   Verdict agreement = Verdict::equivalent;
   std::string reason{};               // of the seed with the worst agreement
   Magnitudes deviation{}, control{};  // control: the largest over seeds

@@ -21,7 +21,7 @@ using streams::NamedParameter;
 using streams::Role;
 
 constexpr double kLeast = 1e-6;   // the least deviation that is not rounding
-constexpr double kWeights = 0.3;  // standard deviation of drawn weights; their mean is half of it
+constexpr double kWeights = 0.3;  // standard deviation of drawn weights; their mean is half as large
 
 // The data of a seed: parameters without values, a history and its track, and the effect of rounding on the track.
 class Measurement {
@@ -57,7 +57,7 @@ class Measurement {
   Measured measure(Property property);
 
  private:
-  // A history in which P G = G, and blind rows of G are zero.
+  // A history with P G = G and zeros in the blind rows of G.
   History draw(int steps) {
     History h;
     for (const NamedParameter& p : like_)

@@ -24,7 +24,7 @@ struct Recipe {
 
 std::string title_of(const Recipe& recipe);  // its title, and " (from outside)" if the optimizer is a program's own
 
-// The columns of `isonorm table`, beginning with those of the table in docs/normalization.md. Rates and limits are
+// The columns of `isonorm table`; the first ones are the table in docs/normalization.md. Rates and limits are
 // chosen so that on its model every clip acts and no run diverges.
 std::span<const Recipe> recipes();
 // The recipe of this name. Throws listing all names.

@@ -1,5 +1,5 @@
 // The blindness of a model's function, measured on the model: the directions of its weights that it does not see, and
-// the coordinates of its stream in which it is the same function. expectation.h derives from it which ways to store
+// the coordinates of its stream that leave its function unchanged. expectation.h derives from it which ways to store
 // weights exist.
 #pragma once
 

@@ -9,7 +9,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-constexpr double kControls = 30, kEps = 64;  // the bound: docs/equivalence.md says where the numbers come from
+constexpr double kControls = 30, kEps = 64;  // the bound: docs/equivalence.md gives the numbers' sources
 constexpr double kLeastDifference = 1e-5;    // least deviation of a negative control, in each quantity
 
 double largest(const std::vector<double>& values) {
@@ -81,7 +81,7 @@ std::string shortfall(const Deviations& run, const Deviations& control, DType dt
   return "";
 }
 
-// For a run that is another function from the start: empty if it exceeds the bound by kLeastExcess.
+// A run that is another function from the start: empty if it exceeds the bound by kLeastExcess.
 std::string small_excess(const RunResult& run, DType dtype) {
   const double excess = share_of_bound(run.deviations, run.control, dtype);
   if (excess >= kLeastExcess) return "";

@@ -1,7 +1,7 @@
-// The criterion: when two trainings count as equivalent. Pure functions of deviations per step. Rounding differences grow
-// during training, so a deviation is judged against controls that differ by rounding alone (docs/normalization.md, "How
-// equal is equal"). A bound can detect a mistake only while it is below the deviations of negative
-// controls: up to the horizon.
+// The criterion: when two trainings count as equivalent. Pure functions of deviations per step. Rounding differences
+// grow during training, so a deviation is judged against controls that differ by rounding alone (docs/normalization.md,
+// "How equal is equal"). A bound can detect a mistake only while it is below the deviations of negative controls: up to
+// the horizon.
 #pragma once
 
 #include <span>
@@ -51,8 +51,8 @@ std::string detectable_text(const Horizon& horizon);
 // optimizers, learning rates 1e-3 to 0.05 and three seeds, after 20 steps in f32: D_c is 1e-7 to 2e-7 for the loss,
 // 1e-6 to 5e-5 for gradients, 3e-7 to 3e-4 for weights (Adam divides by gradients that are rounding alone); the
 // negative controls reach 6e-5 to 7e-2, 0.1 to 4, and 2e-3 to 9. The narrowest ratios were 270 (loss, projected_once,
-// sgd) and 450 (weights, projected_once, adamw). So in f32 1e6, and even 1e3, is out of reach. The least difference of
-// 1e-5 holds in both dtypes.
+// sgd) and 450 (weights, projected_once, adamw). In f32 1e6, and even 1e3, is therefore out of reach. The least
+// difference of 1e-5 holds in both dtypes.
 double separation(DType dtype);
 
 // A run that is another function from the start has to exceed the bound by this factor.

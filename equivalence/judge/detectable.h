@@ -1,5 +1,5 @@
-// What a comparison of two tensors detects: how far apart they are, and the smallest wrong factor that would have been
-// seen.
+// The differences that a comparison of two tensors detects: how far apart they are, and the smallest wrong factor that
+// would have been seen.
 #pragma once
 
 #include <string>
@@ -21,8 +21,8 @@ bool has_factor(const Pair& pair);
 Offset offset(const Pair& pair);
 Offset larger(const Offset& a, const Offset& b);
 
-// For an x that is `off` from r and may be `limit` from it: the smallest f from which on (1 + f) x is certain to exceed
-// the limit.
+// x is `off` from r and may be `limit` from r. Returns the smallest f such that (1 + g) x is certain to exceed the
+// limit if g >= f.
 double detectable_factor(double off, double limit);
 
 // "detectable: a factor of 1 + 2.2e-05 of any tensor"; the number is rounded up.

@@ -48,7 +48,7 @@ struct Difference {
   std::vector<CompareCount> counts = {};  // the loss first
 };
 
-// The steps up to which a comparison of trainings can tell a right training from a negative control.
+// The number of steps in which a comparison of trainings can tell a right training from a negative control.
 struct Horizon {
   int steps = 0;           // the bound is below `limit` in each quantity up to this step
   Magnitudes limit;        // a third of `reach` (criterion.h), at most 1e-5 in f64 and 1e-2 in f32
@@ -59,7 +59,7 @@ struct Horizon {
 
 struct Judgement {
   Verdict verdict = Verdict::undecided;
-  std::string reason;  // one sentence: the share of the bound and what is detectable, or the difference
+  std::string reason;  // one sentence: the share of the bound and the detectable change, or the difference
   std::optional<Difference> first_difference;
   Horizon horizon;        // of trainings
   double detectable = 0;  // if nothing differs: any tensor times 1 + detectable would have been detected, except

@@ -1,4 +1,4 @@
-// Internal: what the results of several verbs have in common.
+// Internal: the fields that several verbs have in common.
 #pragma once
 
 #include "equivalence/judge/run_result.h"

@@ -1,4 +1,4 @@
-// The record of one training of a proof: its deviations from the reference at every step, and its judgement.
+// The record of a training in a proof: its deviations from the reference at every step, and its judgement.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace isonorm::equivalence {
 // Deviation from the reference at every step, each relative to the size of the quantity, so that 1 is the scale.
 //   loss      |l - l_ref| / |l_ref|
 //   gradient  largest over tensors of max |g - g_ref| / max |g_ref|, in raw coordinates before clipping, not projected;
-//             tensors whose exact gradient is zero (key biases) are divided by the largest entry of all gradients
+//             tensors whose exact gradient is zero (key biases) are divided by the largest entry in any gradient
 //   weight    the same for the weights after the step, without directions that the function cannot see
 struct Deviations {
   std::vector<double> loss, gradient, weight;

@@ -32,7 +32,7 @@ struct Planted {
 
 std::vector<Planted> planted(const training::TrainingOptions& o) {
   constexpr const char* kExchanged = "one batch exchanged";
-  // For a program's own model only the reference's form is certain to be the reference's function.
+  // With a program's own model only the reference's form is certain to be the reference's function.
   if (!listed(o.model.row()) || !training::listed(o.model.transformer().connection))
     return {{raw_variant(streams::Form::layer_norm), NegativeControl::batch, kExchanged}};
   std::vector<Planted> all;

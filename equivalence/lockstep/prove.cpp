@@ -47,13 +47,13 @@ class Proof {
   }
 
   ProofResult run() {
-    // Makes one record per run first, so that a progress callback sees all of them.
+    // Makes one record per run first, so that a progress callback sees every run.
     result_.controls = control_records(options_.controls);
     for (const std::string& f : options_.forms) result_.runs.push_back(record(raw_variant(streams::form_named(f))));
     if (options_.against) {
       result_.runs.push_back(reference_record());
       result_.runs.back().device = options_.against;
-      // Devices of one kind add in one order, so equal bits do not mean that a run was compared with itself.
+      // Devices of the same kind add in the same order, so equal bits do not mean that a run was compared with itself.
       result_.runs.back().may_be_identical = options_.against->kind == options_.training.device.kind;
     }
     result_.reference = reference_record();
@@ -111,7 +111,7 @@ class Proof {
     return true;
   }
 
-  // The cost of one run's test pass, in training steps: a forward costs a third of a step.
+  // The cost of a run's test pass, in training steps: a forward costs a third of a step.
   double test_steps() const { return 0.3 * static_cast<double>(source_.test_count()) / o_.batch; }
 
   bool report(Phase phase, int step, int steps, double loss, double deviation, double control, double lr) {
@@ -133,7 +133,7 @@ class Proof {
   const training::TrainingOptions& o_ = source_.options();
   std::unique_ptr<nn::Module> initial_;
   ProofResult result_;
-  double work_ = 1, done_ = 0;  // in training steps of one run
+  double work_ = 1, done_ = 0;  // in training steps of a run
   const Stopwatch watch_;
 };
 

@@ -11,7 +11,7 @@
 namespace isonorm::equivalence {
 
 // While it lives, the default generator continues at `mine`. Afterwards it has its former state, and `mine` moves on by
-// a fixed distance. So at each step every training of a lockstep draws the same dropout masks, however many numbers it
+// a fixed distance. At each step every training of a lockstep draws the same dropout masks, however many numbers it
 // draws.
 class SameDraws {
  public:
@@ -26,7 +26,7 @@ class SameDraws {
 };
 
 // The value of least_share_ for two programs that may compute a loss differently. 64 eps, the least bound, are then 4
-// eps of the first size: the terms of the loss have this size, and each program rounds two or three of them.
+// eps of the first size: the terms of the loss have this size, and each program rounds two or three.
 inline constexpr double kLeastShare = 1.0 / 16;
 
 // A model, and the quantities that are compared after each half of a step. Two trainings are compared parameter by
@@ -43,10 +43,10 @@ class Training {
 
   double loss() const { return loss_; }
 
-  // Loss and gradients (after differentiate) and weights (after update), paired with those of `reference`. The loss is
-  // relative to its size, a tensor to its largest entry. If the gradient is zero in exact arithmetic (blind rows, and
-  // rounding noise found by note_control()), it is relative to the largest entry of any gradient. Weights that noise
-  // alone has moved since the first step are 0 on both sides: the function does not see them.
+  // Loss and gradients (after differentiate) and weights (after update), paired with the values of `reference`. The
+  // loss is relative to its size, a tensor to its largest entry. If the gradient is zero in exact arithmetic (blind
+  // rows, and rounding noise found by note_control()), it is relative to the largest entry of any gradient. Weights
+  // that noise alone has moved since the first step are 0 on both sides: the function does not see them.
   //
   // A loss or gradient that has fallen since the first step (at which it was not 0) is relative to at least
   // least_share_ of its size there. A small loss is a difference of large terms (a log-sum of exponentials and a
@@ -65,7 +65,7 @@ class Training {
   // noise, too, if some control moves it and it is at most four times the farthest move in its tensor. An entry that is
   // 0 in all runs is exact. Only weight_pairs() asks for entries.
   void note_control(const Training& control, bool entries = true);
-  // For each parameter, 1 if noise alone has moved the weight, this step included (u8). Empty without controls.
+  // Per parameter, 1 if noise alone has moved the weight, this step included (u8). Empty without controls.
   std::vector<Tensor> moved_by_noise() const;
 
  protected:
@@ -73,7 +73,7 @@ class Training {
   virtual Tensor reference_weight(const Training& reference, size_t i) const { return reference.weights_[i]; }
   // The name of weights i.
   virtual std::string weight_name(const Training& reference, size_t i) const;
-  // 1 for entries of weights i, as they are stored here, that depend on an entry of the reference that noise alone has
+  // 1 for entries of the stored weights i that depend on an entry of the reference that noise alone has
   // moved (u8). Undefined if the reference has no controls.
   virtual Tensor noise_here(const Training& reference, size_t i) const;
   // Call after the loss of a step is known. Forgets gradients and the controls' findings about them, but keeps the
@@ -92,7 +92,7 @@ class Training {
 
  private:
   Tensor moved_by_noise(size_t i) const;
-  // A gradient that is compared as a whole: of a parameter, or of some rows of it if others are blind.
+  // A gradient that is compared as a whole: of a parameter, or of some rows if others are blind.
   struct Part {
     size_t parameter;
     int64_t begin, end;  // rows; 0 and 0: all

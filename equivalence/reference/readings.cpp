@@ -128,8 +128,8 @@ bool Readings::same_norm(const streams::NormPlace& a, const streams::NormPlace& 
          is_zero(gain_or_bias(a.bias, 0) - gain_or_bias(b.bias, 0));
 }
 
-// The sum of the absolute terms of a normalised row, including gain and bias. LayerNorm subtracts a mean, which has
-// rounding errors of all entries of the row.
+// The sum of the absolute terms of a normalised row, including gain and bias. LayerNorm subtracts a mean, which has the
+// rounding errors of the row's entries.
 Tensor Readings::normalised_size(const streams::NormPlace& norm, const Tensor& x) const {
   Tensor size;
   if (row_of(plan_.form).norm == NormKind::layer)

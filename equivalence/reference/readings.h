@@ -1,5 +1,4 @@
-// The ways in which a description can be wrong and still fit the shapes, with the outputs that readers and writers
-// would then give.
+// Wrong descriptions that still fit the shapes, with the outputs that readers and writers would then give.
 #pragma once
 
 #include <functional>
@@ -10,7 +9,7 @@
 
 namespace isonorm::equivalence {
 
-// An expected output, and the size to which its rounding is relative: [rows, m], the sum of the absolute terms of each
+// An expected output, and the size that its rounding is relative to: [rows, m], the sum of the absolute terms of each
 // entry. A sum of `length` terms in any order is off by more than lambda sqrt(length) roundings of this size with a
 // probability of at most 2 exp(-lambda^2 / 2) (Higham & Mary, 2019). lambda is 2, as for the entries of a conversion.
 struct Expected {

@@ -94,7 +94,7 @@ class Converter {
     FileConversion conversion;
   };
 
-  // The tensors of all streams.
+  // The tensors of every stream.
   LazyState result() const {
     LazyState all;
     std::map<std::string, size_t> stream_of;
@@ -283,7 +283,7 @@ class Converter {
     return true;
   }
 
-  // The reference's tensors of one stream. A stream with a name has them as "image/NAME".
+  // The reference's tensors of a stream. A stream with a name has them as "image/NAME".
   TensorMap rows_of(const std::string& stream, const TensorMap& reference) const {
     if (stream.empty()) return reference;
     TensorMap own;

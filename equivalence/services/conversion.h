@@ -18,7 +18,7 @@ namespace isonorm::services {
 struct ConvertOptions {
   std::string in, out, from, to, spec, reference, dtype, data, fold = "all", as;
   std::string basis;  // for rotate, which has no `to`
-  double eps = 0;     // expected eps of all norms; 0: not checked
+  double eps = 0;     // expected eps of the norms; 0: not checked
   int64_t shard = 5'000'000'000;
   bool inference = false, quiet = false, unit_gains = false;
   std::function<void(const std::string&)> print = print_line;  // receives the findings, line by line
@@ -43,9 +43,9 @@ struct Converted {
   std::optional<equivalence::EntryPlace> first_difference = {};
 };
 
-// Converts or rotates a model, checks and writes it, and prints its findings. Writes nothing if the result is not verified. Call
-// files_of() and check_files() first. Throws Interrupted if it was to stop, UsageError, and the errors of the functions that
-// it calls.
+// Converts or rotates a model, checks and writes it, and prints its findings. Writes nothing if the result is not
+// verified. Call files_of() and check_files() first. Throws Interrupted if it was to stop, UsageError, and the errors
+// of the functions that it calls.
 Converted convert(const ConvertOptions& options);
 
 // The results of the two verbs for programs.

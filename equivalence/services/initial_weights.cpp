@@ -19,7 +19,7 @@ using namespace equivalence;
 
 namespace {
 
-// Options in which the file and the model may differ, in addition tos options of training alone: coordinates,
+// Options that may differ between the file and the model, in addition to options of training alone: coordinates,
 // and whether the readers have the gains already.
 constexpr std::string_view kFreeOfInit[] = {"model.form", "model.storage", "model.centre_readers", "model.folded",
                                             "model.layer_scale"};
@@ -48,8 +48,8 @@ void unfold(training::ModelFile& file, const nn::Module& model) {
     if (!there.find(name)) file.state.add(name, name.ends_with("bias") ? zeros_like(tensor) : ones_like(tensor));
 }
 
-// The rows of a tensor that has one for each token or class: row i becomes row from[i]. If that is -1, it becomes the
-// mean of all rows: a model that knows nothing of a token gives it less than its share of probability (Hewitt,
+// The rows of a tensor that has one for each token or class: row i becomes row from[i]. If it is -1, it becomes the
+// mean over the rows: a model that knows nothing of a token gives it less than its share of probability (Hewitt,
 // Initializing New Word Embeddings for Pretrained Language Models, 2021).
 Tensor with_rows(const Tensor& x, const std::vector<int64_t>& from) {
   const Tensor average = mean(x, {0}, true);

@@ -40,19 +40,19 @@ std::vector<streams::FileStream> described_streams(const std::string& path, cons
 Tensor data_inputs(const Metadata& description, const std::string& path);
 
 // Throws if the tokenizer at `given` differs from the tokenizer in `held`, the DataSpec of the file `model`. Does
-// nothing if one of them is missing.
+// nothing if either is missing.
 void check_tokenizer(const std::string& given, const training::DataSpec& held, const std::string& model);
 
 // The tokenizer with this tokenizer.json, which the file at `path` contains. Throws as Tokenizer::of_json(), naming the
 // file.
 tokenizers::Tokenizer held_tokenizer(const std::string& path, const std::string& json);
 
-// "logits of data differ by 5.6e-16 = 2.5 eps of f64; one ulp of every weight does 1.1e-15, allowed 1.9e-14: equivalent",
-// with `where` = "logits of data".
+// "logits of data differ by 5.6e-16 = 2.5 eps of f64; one ulp of every weight does 1.1e-15, allowed 1.9e-14:
+// equivalent", with `where` = "logits of data".
 std::string agreement_text(const std::string& where, const equivalence::Agreement& agreement);
 
-// "entries differ by 43 % of what rounding explains: equivalent", with `where` = "entries"; if they differ, the entry that
-// differs most.
+// "entries differ by 43 % of what rounding explains: equivalent", with `where` = "entries"; if they differ, the entry
+// that differs most.
 std::string entries_text(const std::string& where, const equivalence::EntryComparison& entries);
 
 // Prints, line by line, a table of the changes to each tensor.

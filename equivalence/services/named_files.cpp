@@ -29,7 +29,7 @@ constexpr size_t kLongestWord = 40;          // of the word that replaces the st
 constexpr std::pair<const char*, const char*> kStreams[] = {{"standard output", "/dev/stdout"},
                                                             {"standard error", "/dev/stderr"}};
 
-// The names of all files that are read.
+// The names of the files that are read.
 std::vector<std::string> names_of_input(const NamedFile& input) {
   std::vector<std::string> names = input.beside;
   if (input.path.empty()) return names;
@@ -40,7 +40,7 @@ std::vector<std::string> names_of_input(const NamedFile& input) {
   return names;
 }
 
-// The names of all files that are written, except names with a star.
+// The names of the files that are written, except names with a star.
 std::vector<std::string> names_of_output(const NamedFile& output) {
   std::vector<std::string> names = output.beside;
   if (output.written != Written::several) names.insert(names.begin(), output.path);

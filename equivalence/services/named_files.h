@@ -47,15 +47,14 @@ NamedFile test_data_input(const std::string& path);
 
 // Returns true if both names lead to the same regular file, which need not exist yet. An empty name leads to no file.
 bool one_file(const std::string& a, const std::string& b);
-// Returns true if `path` is the file, pipe or socket of standard output. (Two opens of one device, such as a terminal,
-// do no harm to each other.)
+// Returns true if `path` is the file, pipe or socket of standard output. (Opening a device such as a terminal twice
+// does no harm.)
 bool is_standard_output(const std::string& path);
 // Throws Error (io) if the file or folder does not allow this access (W_OK, X_OK).
 void check_access(const std::string& path, const std::string& file, int mode);
 
-// The files of one command. An input that is a folder stands for the files that hub::open_folder() and Tokenizer read
-// in it. A file that a command continues from and then replaces is only an output: --checkpoint, --best and --log of
-// train.
+// The files of a command. An input that is a folder means the files that hub::open_folder() and Tokenizer read in it. A
+// file that a command continues from and then replaces is only an output: --checkpoint, --best and --log of train.
 class Registry {
  public:
   // Throws UsageError if an output is an input or another output. An output here includes its further files, and its

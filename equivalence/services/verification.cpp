@@ -126,7 +126,7 @@ std::vector<std::pair<std::string, Verification>> by_layouts(const VerifyOptions
   return verdicts;
 }
 
-// Of two streams, of A and B.
+// Two streams, A's and B's.
 struct StreamVerdict {
   const std::string& stream;
   const Verification& found;

@@ -6,7 +6,7 @@
 
 namespace isonorm::equivalence {
 
-// The losses of all forms in one chart, and the losses of the negative controls in another.
+// The forms' losses in one chart, and the negative controls' losses in another.
 reports::Figure loss_figure(const ProofResult& proof);
 
 // Loss, gradient and weights: each run's deviation from the reference at every step, on one logarithmic axis with the

@@ -58,7 +58,7 @@ double rounding_of_product(const Carried& x, const Carried& y, size_t i) {
   return x.size[i] * y.rounding[i] + x.rounding[i] * (y.size[i] + y.rounding[i]);
 }
 
-// Replaces x by `row`, which is x^T Q. An entry of it is x times a unit vector, so it is off by at most the length of
+// Replaces x by `row`, which is x^T Q. An entry is x times a unit vector, so it is off by at most the length of
 // x's errors.
 void rotate(Carried& x, const double* row, double error) {
   const auto length = [](const std::vector<double>& of) {

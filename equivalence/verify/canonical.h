@@ -24,7 +24,7 @@
 namespace isonorm::equivalence {
 
 // A row in f64, and for each entry how far it may be off. With M the map from the stored values s: rounding = |M|
-// half_ulp(s) if each s was rounded once; size = |M| |s|, to which the error of computing M in f64 is relative. The
+// half_ulp(s) if each s was rounded once; size = |M| |s|: the error of computing M in f64 is relative to it. The
 // bound is a plain sum and not a root of squares, because it is reached if all entries of a slice are rounded alike
 // (-1/d, .., 1 - 1/d). flip: a whole ulp of the largest stored value of the slice, which bounds the change of any entry
 // if that value is rounded the other way (no entry of a map M is above 1).
@@ -68,7 +68,7 @@ class Canonical {
     bool rounded_with_sum_ = false;    // by FormRow::rounds_with_sum
     bool of_bias_ = false;             // the rows are single entries of a bias
     Stored bias_;
-    // A norm's bias. It is added to rows that went through the norm. For a bias entry it multiplies the reader's rows,
+    // A norm's bias. It is added to rows that went through the norm. In a bias it multiplies the reader's rows,
     // and their sum is multiplied by `factor_`.
     Carried beta_;
     double factor_ = 1;
@@ -84,7 +84,7 @@ class Canonical {
   // The rows of a part of any kind except `exact`. A bias gives [out, 1], because its entries share no scale. Throws if
   // the shapes do not fit the plan.
   Rows rows(const Part& part) const;
-  // The names of the tensors from which the part is made; some may be missing.
+  // The names of the tensors that the part is made from; some may be missing.
   std::vector<std::string> sources(const Part& part) const;
 
  private:

@@ -49,7 +49,7 @@ double share(double difference, double bound);
 // coordinates (FormRow::canonical()).
 double flipped_share(std::vector<double> beyond, double flip, const streams::Map& map);
 
-// Compares the rows of one part. Runs on several threads; the result does not depend on their number.
+// Compares the rows of a part. Runs on several threads; the result does not depend on their number.
 RowFindings compare_rows(const std::string& name, const Canonical::Rows& a, const Canonical::Rows& b,
                          const RowRules& rules);
 

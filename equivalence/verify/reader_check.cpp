@@ -34,7 +34,7 @@ uint64_t begin_of(const Piece& p) { return static_cast<uint64_t>(p.slices.begin)
 // Random signs, -1 and 1.
 Tensor signs(int64_t n, Generator& generator) { return 2 * randint(0, 2, {n}, kCpu, generator).to(DType::f64) + -1.0; }
 
-// The relative change by which a control moves the numbers of a tensor.
+// The relative change that a control makes to the numbers of a tensor.
 double step(const Piece& piece, const Piece& partner, const std::string& name) {
   const Tensor* other = partner.state.find(name);
   const double own = epsilon(piece.format(name));
@@ -77,7 +77,7 @@ Copies combined_behind_norm(const Tensor& factors, const Piece& piece, const Pie
   return copies;
 }
 
-// Rows with a mean, for the place where a stream is recentred once, in the coordinates of the form.
+// Rows with a mean, for a stream that is recentred once, in the coordinates of the form.
 Tensor entering(const streams::Plan& plan, uint64_t seed) {
   Generator generator{seed, 0};
   const Tensor rows = randn({kSamples, plan.width}, kF64, generator) + randn({kSamples, 1}, kF64, generator);

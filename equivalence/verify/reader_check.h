@@ -30,7 +30,7 @@ class ReaderCheck {
   ReaderCheck(const streams::Plan& a, const streams::Plan& b);
 
   // write() adds the writers among the tensors of two pieces; afterwards read() compares the readers, each through the
-  // sum of all written rows. Throws if the two do not have the same readers.
+  // sum of the written rows. Throws if the two do not have the same readers.
   void write(const Piece& a, const Piece& b);
   void read(const Piece& a, const Piece& b);
   // If `of` is not null, it gets the deviation of each reader, and for each writer the largest deviation in its rows

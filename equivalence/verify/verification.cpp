@@ -45,8 +45,9 @@ bool convertible(const TensorMap& outline, const streams::Plan& plan) {
   }
 }
 
-// The options in which two models differ, except options that act in training alone. If forms_too is false, the forms
-// of the stream are coordinates of one function; then also without the forms and the options that folding changes.
+// The options that differ between two models, except options that act in training alone. If forms_too is false, the
+// forms of the stream are coordinates of the same function; then also without the forms and the options that folding
+// changes.
 std::string different_options(const Metadata& a, const Metadata& b, bool forms_too) {
   std::set<std::string> free;
   if (!forms_too)

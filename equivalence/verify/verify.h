@@ -89,7 +89,7 @@ StateComparison compare_states(const LazyState& a, const streams::Plan& plan_a, 
 
 // The findings about two files. They are equivalent if every entry and every output is.
 struct Verification {
-  std::string options;   // the options in which the two models differ, by name
+  std::string options;   // the options that differ between the two models, by name
   bool one_kind = true;  // false: they are models of two kinds (a GPT and a ViT), and nothing was compared
   EntryComparison entries;
   std::vector<std::pair<std::string, Agreement>> outputs = {};  // the compared outputs, with their description

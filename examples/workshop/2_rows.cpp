@@ -3,7 +3,7 @@
 // expressions that do not change in a loop are computed before it: 1/r replaces a division per element.
 //
 // One more loop could go: the variance is mean(x^2) - mean^2. But this difference cancels: in f32, which comes next,
-// nothing would be left of it if the mean is large. The loop stays; it reads the cache.
+// nothing would remain if the mean is large. The loop stays; it reads the cache.
 #include <cmath>
 #include <vector>
 

@@ -1,9 +1,9 @@
 // Step 3: f32, and several partial sums.
 //
 // A sum of floats is a chain: each addition waits some cycles for the one before it. The compiler must not split it
-// into several chains, because another order rounds differently. So the source code does: it has kSums partial sums,
-// which the compiler adds in whole registers. They also make f32 accurate enough, because rounding errors grow with the
-// length of a chain. Loops without sums need no help.
+// into several chains, because another order rounds differently. The source code therefore does: it has kSums partial
+// sums, which the compiler adds in whole registers. They also make f32 accurate enough, because rounding errors grow
+// with the length of a chain. Loops without sums need no help.
 //
 // Like the library's kernels, the file is compiled once per instruction set (core/cpu/target.h). It is timed twice: for
 // x86-64 as of 2003, with registers of 4 floats, and for the best instruction set of this machine.

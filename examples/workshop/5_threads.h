@@ -1,8 +1,8 @@
 // Step 5: rows shared among threads.
 //
-// Rows are independent, so the forward just takes blocks of them. The sums over all rows, dgain and dbias, are not:
+// Rows are independent, so the forward takes blocks of rows. The sums over all rows, dgain and dbias, are not:
 // each block has partial sums of its own, which are added in order. The blocks, and so the bits, depend on the shape
-// alone, not on the number of threads or on which of them is free.
+// alone, not on the number of threads or on which thread is free.
 #pragma once
 
 #include <algorithm>

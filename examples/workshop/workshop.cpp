@@ -1,5 +1,5 @@
-// LayerNorm from its formula to the project's kernel: checks every step, times all of them alternately and prints a
-// table. docs/workshop.md explains it.   usage: workshop [ROWS WIDTH [ROUNDS]]
+// LayerNorm from its formula to the project's kernel: checks every step, times them alternately and prints a table.
+// docs/workshop.md explains it.   usage: workshop [ROWS WIDTH [ROUNDS]]
 #include <cstdio>
 #include <cstring>
 
@@ -20,7 +20,7 @@ struct Times {
   std::vector<double> forward, backward;
 };
 
-// Moves as many bytes as `tensors` tensors of x's size have, half of them read and half written.
+// Moves the bytes of `tensors` tensors of x's size: half are read and half are written.
 void copy(const Task& task, int tensors) {
   const float* from = task.in.x.data<float>();
   float* to = task.out.y.mutable_data<float>();
@@ -33,7 +33,7 @@ void copy(const Task& task, int tensors) {
   }
 }
 
-// Times of memcpy and of each step, in rounds in which they alternate. An untimed run before each brings the step's
+// Times of memcpy and of each step, which alternate in every round. An untimed run before each brings the step's
 // operands into the caches, as far as they fit, and wakes the threads.
 std::vector<Times> time_steps(const Task& task, int rounds) {
   std::vector<Times> times(1 + steps().size());

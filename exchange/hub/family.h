@@ -49,7 +49,7 @@ struct Family {
     std::vector<When> when = {};
   };
 
-  // "model_type" of config.json. For timm, which has none: a pattern of "timm/" and its "architecture". The first
+  // "model_type" of config.json. timm has none: a pattern of "timm/" and its "architecture". The first
   // matching row is used.
   std::string_view type;
   std::string_view stream = {};        // name of the stream, if the file has several

@@ -35,7 +35,7 @@ Shard opened_flax(const std::string& path) {
   return from_flax(shard_of(file));
 }
 
-// The names of weight files of one format: a single file, and the end of the names of shards.
+// The names of weight files of a format: a single file, and the end of the names of shards.
 struct Format {
   const char *whole, *end;
   Shard (*open)(const std::string& path);

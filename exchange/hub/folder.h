@@ -55,7 +55,7 @@ struct Converted : io::FileContent {
   std::vector<streams::Plan> layouts;  // of its streams, before the conversion
   std::vector<std::string> biases;     // biases of readers that had none before
   // The stream's rotation in words; empty: none. With a rotation, config has the entry "isonorm" of a converted folder,
-  // of which only form and rotation change; fold, layouts and biases are ignored.
+  // whose form and rotation alone change; fold, layouts and biases are ignored.
   std::string rotation = {};
 };
 

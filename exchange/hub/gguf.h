@@ -1,5 +1,5 @@
 // Internal: writes models of this library as GGUF files for llama.cpp. Each llama.cpp architecture is a row, like a
-// published family (exchange/hub/port.h). In a row, "attention/head_count" stands for the file's key
+// published family (exchange/hub/port.h). In a row, "attention/head_count" means the file's key
 // "gpt2.attention.head_count".
 #pragma once
 

@@ -16,7 +16,7 @@ namespace {
 
 using Change = Port::Change;
 
-// One of our tensors, and the folder's tensors that it corresponds to.
+// A tensor of our model, and the folder's tensors that it corresponds to.
 struct Step {
   std::string ours;
   std::vector<std::string> theirs;

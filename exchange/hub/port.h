@@ -12,13 +12,13 @@
 
 namespace isonorm::hub {
 
-// A name of theirs that begins with a dot follows the stem; * stands for the number of a block.
+// A name of theirs that begins with a dot follows the stem; * is the number of a block.
 struct Port {
   struct Value {
     std::string_view theirs, ours;
   };
   struct Key {
-    std::string_view option;  // ours; empty: none, and the value must be one of `values`
+    std::string_view option;  // ours; empty: none, and the value must be in `values`
     // Alternative keys of config.json. Import reads the first that exists, export writes the last. "a.b" is the key b
     // of the object a.
     std::vector<std::string_view> keys;
@@ -76,7 +76,7 @@ std::vector<PortOption> port_options(const Port& port, const Config& config);
 LazyState imported(const Port& port, const Folder& folder, const Metadata& options);
 
 // Converts our tensors to the tensors of a folder. Throws if a tensor is missing, or has no counterpart in a model of
-// that family.
+// the family.
 LazyState exported(const Port& port, const LazyState& ours, const Metadata& options);
 
 // Writes the options into `base`, a config.json. Keys that already have the right value stay unchanged. Throws if a

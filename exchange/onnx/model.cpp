@@ -25,7 +25,7 @@ class Builder {
 
   void gpt() {
     const bool learned = t_.positions == Positions::learned;
-    // A position table of one row would be broadcast to all ids. Slices of a longer table fail beyond its end.
+    // A position table with a single row would be broadcast to all ids. Slices of a longer table fail beyond its end.
     const Axis rows_of_ids = learned && model_.number("context") == 1 ? Axis(int64_t{1}) : "time";
     const Value ids = g_.input("ids", DType::i64, {"batch", rows_of_ids});
     const Value time = g_.add("Shape", {ids}, {{"start", int64_t{1}}, {"end", int64_t{2}}});
@@ -195,7 +195,7 @@ class Builder {
     return biased("head", g_.add("Reshape", {product, shape}, {{"allowzero", int64_t{1}}}));
   }
 
-  // gain * normalize(x) + bias over the last axis of `width` entries. Compressed rows store all but one of them
+  // gain * normalize(x) + bias over the last axis of `width` entries. Compressed rows store all but the last
   // (core/formulas/norm_spec.h).
   Value normed(const std::string& path, const Value& x, NormKind kind, int64_t width) {
     if (kind == NormKind::none) return x;
@@ -243,7 +243,7 @@ class Builder {
     return g_.add("Slice", {x, begin, end, g_.whole({0})});
   }
 
-  // Slopes of ALiBi (2108.12409, section 3). For n heads, n a power of two: 2^(-8 i / n). Otherwise the slopes of the
+  // Slopes of ALiBi (2108.12409, section 3). n heads, n a power of two: 2^(-8 i / n). Otherwise the slopes of the
   // next lower power of two, then every other slope of the next higher one.
   Tensor slopes() const {
     const auto above = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(t_.heads))), below = above / 2;

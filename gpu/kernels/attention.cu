@@ -3,9 +3,9 @@
 // stored. bf16 without a mask is computed by cuDNN if it is present, or by kernels of its own (attention_bf16.cu), for
 // which these are the oracle.
 //
-// All products are of tiles of 64 x 64 numbers (f64: 32 x 32) by a block of 256 threads (64), each of which has 4 x 4.
-// A block has a tile of rows of one head and 64 (32) columns of a result. It walks over the tiles of the other side in
-// order. For each tile it computes the scores, the weights (in shared memory) and their product, which it adds to the
+// All products are of tiles of 64 x 64 numbers (f64: 32 x 32) by a block of 256 threads (64) with 4 x 4 each.
+// A block has a tile of a head's rows and 64 (32) columns of a result. It walks over the tiles of the other side in
+// order. On each tile it computes the scores, the weights (in shared memory) and their product, which it adds to the
 // result.
 //   attention_forward.rows: rows are queries, the result is out, with a running maximum and sum of each query; also
 //     writes top and lse.

@@ -3,7 +3,7 @@
 // work split over warps as in 2307.08691). Sums, weights and logarithms are f32; weights are rounded to bf16 for the
 // products they enter.
 //
-// A block of 128 threads has 128 rows of one head (backward: 64), and each of its four warps has a strip of them. It
+// A block of 128 threads has 128 rows of a head (backward: 64), and each of its four warps has a strip. It
 // walks over the rows of the other side in tiles of 64, which are copied to shared memory while the previous tile is
 // computed. Scores never leave the registers. 32 KiB of shared memory and less than 256 registers: two blocks per
 // multiprocessor.

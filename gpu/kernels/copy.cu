@@ -3,13 +3,13 @@
 // map_kernel (gpu/elementwise.cuh): by packs if both tensors are contiguous along the same innermost dimension, else by
 // elements. Reads and writes every element once.
 //
-// copy_tiles: if the contiguous dimensions differ (a transposed matrix), the accesses of one tensor would be a row
-// apart in either order. Therefore a block reads a square tile along the source's rows and writes it along the
-// destination's. There is a block of 256 threads for each tile of 32 x 32 elements, or of 64 x 64 elements of at most
-// two bytes, so that each thread has 4 or 16 loads in flight. Rows of the tile in shared memory are a word longer than
-// its width: columns are in different banks.
+// copy_tiles: if the contiguous dimensions differ (a transposed matrix), one tensor's accesses would be a row apart in
+// either order. Therefore a block reads a square tile along the source's rows and writes it along the destination's.
+// There is a block of 256 threads for each tile of 32 x 32 elements, or of 64 x 64 elements of at most two bytes, so
+// that each thread has 4 or 16 loads in flight. Rows of the tile in shared memory are a word longer than its width:
+// columns are in different banks.
 //
-// round_each: f32 tensors to bf16; a launch processes a table of them (gpu/table.cuh). Reads and writes every element
+// round_each: f32 tensors to bf16; a launch processes a table of copies (gpu/table.cuh). Reads and writes every element
 // once, by packs if both begin at multiples of 16 bytes.
 #include <optional>
 

@@ -7,7 +7,7 @@
 // fill_walk: for any other dst. Each thread stores one element. Blocks of 256 threads.
 // Both write every element once and read nothing.
 // ramp_elements: one element for each thread, blocks of 256. Without contraction: the same bits as on the CPU.
-// triangle_elements: each thread has as many neighbours in memory as fit into 16 bytes. It counts rows and columns from
+// triangle_elements: each thread has 16 bytes of neighbours in memory. It counts rows and columns from
 // its first element on, so that it divides only once. Blocks of 256 threads. Reads the kept elements and writes every
 // element once.
 #include "gpu/block.cuh"

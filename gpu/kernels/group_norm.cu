@@ -4,7 +4,7 @@
 // twice, the second time from cache.
 // group_stats, group_coefficients: a warp for each (outer, group) combines pieces and channels.
 // apply, apply_gradient: a thread for each pack of 16 bytes of neighbouring channels, or for each element. Forward
-// reads x twice and writes y; backward reads x and dy twice and writes dx. The order of all sums depends only on the
+// reads x twice and writes y; backward reads x and dy twice and writes dx. The order of the sums depends only on the
 // shape.
 #include "core/kernels/norm.h"
 
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(256) gradient_sums(acc_t<T>* sums, const T* dy
   to[s.channels()] = product;
 }
 
-// Adds the pieces of `sums` into the first of them: a thread for each (outer, part, channel).
+// Adds the pieces of `sums` into the first: a thread for each (outer, part, channel).
 template <class A>
 __global__ void __launch_bounds__(256) add_pieces(A* sums, int64_t outer, int64_t pieces, int64_t width) {
   if (element() >= outer * width) return;
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(256)
   store<N>(dx + int64_t(e), v);
 }
 
-// dgain and dbias, each if it is not null: a thread for each channel adds the sums of all outer indices.
+// dgain and dbias, each if it is not null: a thread for each channel adds the sums over all outer indices.
 template <class A>
 __global__ void __launch_bounds__(256)
     add_outer(A* dgain, A* dbias, const A* sums, const A* stats, GroupNormShape s, int64_t pieces) {

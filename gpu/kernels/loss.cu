@@ -76,7 +76,7 @@ template <class T, bool whole> struct Logits {
   }
 };
 
-// For a row x with target t: m, the largest logit; s = ln sum exp(x - m); x_t - m; sum (x - m) if it is wanted.
+// A row x with target t: m, the largest logit; s = ln sum exp(x - m); x_t - m; sum (x - m) if it is wanted.
 template <class A> struct Sums { A top, log_sum, at_target, rest; };
 
 // Every thread of the team gets the same values. The sum of exponentials leaves out one that is 1 (the largest). If

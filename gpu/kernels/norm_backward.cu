@@ -6,12 +6,12 @@
 //
 // backward_rows: a team (gpu/rows.cuh) for each row. If the row fits into registers, reads dy and x (and dsum) once; if
 // not, reads them again, from cache. Writes dx (and dbranch). If tensors are of f32 and of bf16, everything is computed
-// in f32. With gain or bias, teams take rows in turn and keep the sums of their columns: at most kTeams teams of one
-// warp, or fewer teams of several warps. If rows are held, the sums are in registers, and the warps of a block add them
-// in order in shared memory. If not, each team keeps them in its own row of `partial`.
+// in f32. With gain or bias, teams take rows in turn and keep the sums of their columns: at most kTeams teams with one
+// warp, or fewer with several warps. If rows are held, the sums are in registers, and the warps of a block add them in
+// order in shared memory. If not, each team keeps them in its own row of `partial`.
 //
-// add_partial: blocks of 32 columns x 16 threads add the rows of `partial`. They first add the rows of one block's
-// teams, as that block does if its rows are held. The number of rows depends only on the shape.
+// add_partial: blocks of 32 columns x 16 threads add the rows of `partial`. They first add the rows of a block's teams,
+// as the block does if its rows are held. The number of rows depends only on the shape.
 #include <cmath>
 #include <type_traits>
 

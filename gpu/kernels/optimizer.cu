@@ -1,7 +1,7 @@
 // Steps of optimizers, and operations on all gradients at once: update, sum_squares, scale, clamp.
 //
-// A launch processes a table of tensors of one dtype (gpu/table.cuh); updates in a table have one rule. If all tensors
-// of an item begin at multiples of 16 bytes, a thread moves 16 bytes at a time (only memory bandwidth matters);
+// A launch processes a table of tensors of the same dtype (gpu/table.cuh); updates in a table have one rule. If all
+// tensors of an item begin at multiples of 16 bytes, a thread moves 16 bytes at a time (only memory bandwidth matters);
 // otherwise, and at the end, it works element by element.
 //
 // update.steps: reads gradient, parameter and state once, writes state and parameter. An element belongs to one thread,

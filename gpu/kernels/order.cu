@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(256)
   const int64_t e = element();
   if (e >= results) return;
   const double *row = sorted + e / count * n, value = values[e];
-  // The first place from which `past` holds.
+  // The first place where `past` holds.
   const auto first = [&](const auto& past) {
     int64_t low = 0, high = n;
     while (low < high) {

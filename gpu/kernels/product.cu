@@ -9,7 +9,7 @@
 // that they find a in the cache.
 //
 // product.columns: sums of the columns of [rows, columns] in pieces of kPiece rows, by blocks of 8 warps. A lane reads
-// 16 bytes of every eighth row, or one number if rows are not a multiple of that, and the first warp adds the eight
+// 16 bytes of every eighth row, or one number if rows are not a multiple of 16 bytes, and the first warp adds the eight
 // sums in order. Then the same kernel adds the pieces' sums, [pieces, columns], as one piece. The width of a lane's
 // loads does not change the order.
 #include "gpu/launch.h"

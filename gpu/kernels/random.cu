@@ -3,9 +3,9 @@
 // compiled without contraction.
 //
 // draw_blocks: in each run of 128 elements, 64 Philox blocks serve the first 64 elements with their lower bits and the
-// others with their upper bits (philox_place). A thread computes neighbouring Philox blocks, as many as values of the
-// dtype fit into 16 bytes (8 at most), and stores its two rows of neighbours, 64 elements apart. Blocks of 256 threads.
-// Writes every element once.
+// others with their upper bits (philox_place). A thread computes neighbouring Philox blocks, one for each value of the
+// dtype that fits into 16 bytes (at most 8), and stores its two rows of neighbours, 64 elements apart. Blocks of 256
+// threads. Writes every element once.
 //
 // drop_blocks: the same with Philox blocks of four parts: four rows of neighbours, 64 elements apart. Reads and writes
 // every element once; there is no mask in memory.

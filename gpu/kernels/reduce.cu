@@ -10,7 +10,7 @@
 // never falls.
 // recentre_rows, recentre_columns: like reduce; a row stays in registers if it fits. `out` may be x: an element is read
 // and written by one thread.
-// sum_blocks_each: a thread for as many neighbours as fit into 16 bytes, or for one element. It reads them in every
+// sum_blocks_each: a thread for 16 bytes of neighbours, or for one element. It reads them in every
 // block, in the slot's order, before it writes. No sum is shared between threads.
 #include <limits>
 #include <type_traits>
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(256) reduce_each(To* out, const From* x, Reduc
   out[e] = To(v);
 }
 
-// Team number t has piece t % pieces of row t / pieces. rows.width is the width of all pieces but the last of a row.
+// Team number t has piece t % pieces of row t / pieces. rows.width is the width of every piece but the last of a row.
 template <ReduceOp K, class From, class To>
 __global__ void __launch_bounds__(256) reduce_rows(To* out, const From* x, Rows rows, int64_t length, int64_t pieces) {
   using A = acc_t<To>;

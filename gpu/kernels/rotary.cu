@@ -2,7 +2,7 @@
 // copied. The other form has pairs i and size/2 + i. x, y [outer, time, heads, size] contiguous, f32, f64 or bf16;
 // cosine, sine [time, size/2] of the accumulation type.
 //
-// A block has a row of heads x size elements; its threads take as many neighbours at a time as fit into 16 bytes. All
+// A block has a row of heads x size elements; its threads take 16 bytes of neighbours at a time. All
 // heads read the same size/2 cosines and sines, which stay in the L1 cache. Each block of 128 threads has one row, so
 // that no index of the large tensor is divided. If packs do not fit the heads or the addresses, threads take a pair at
 // a time. Reads x and writes y once.

@@ -69,7 +69,7 @@ __device__ __forceinline__ void store_result(U* out, const Tiles& t, int64_t row
   }
 }
 
-// Tiles of 128 x 128 are used if there are enough of them for a whole device.
+// Tiles of 128 x 128 are used if there are enough for a whole device.
 inline bool takes_large_tiles(const Tiles& t) { return t.count(128) >= 128; }
 
 // kernels/product_bf16.cu

@@ -1,4 +1,4 @@
-// Attention as a graph of operations, the form in which cuDNN takes it: plain data, which a test evaluates by loops.
+// Attention as a graph of operations, as cuDNN takes it: plain data, which a test evaluates by loops.
 #pragma once
 
 #include <array>

@@ -54,7 +54,7 @@ cudnnPointwiseMode_t mode_of(Op op) {
   }
 }
 
-// void* is taken as one of the library's objects; plain pointers, which are void* too, need their type given.
+// void* is taken as an object of the library; plain pointers, which are void* too, need their type given.
 template <class T> constexpr cudnnBackendAttributeType_t attribute_type() {
   if constexpr (std::is_same_v<T, int64_t>) return CUDNN_TYPE_INT64;
   if constexpr (std::is_same_v<T, bool>) return CUDNN_TYPE_BOOLEAN;

@@ -38,9 +38,9 @@ struct CudnnFunctions {
 
 class Cudnn {
  public:
-  // For the calling thread's current device.
+  // The calling thread's current device.
   explicit Cudnn(const CudnnFunctions& functions);
-  // For a device that cuDNN's JSON describes and that need not exist.
+  // A device that cuDNN's JSON describes; it need not exist.
   Cudnn(const CudnnFunctions& functions, std::string device) : f_(functions), described_(std::move(device)) {}
   Cudnn(const Cudnn&) = delete;
   Cudnn& operator=(const Cudnn&) = delete;

@@ -142,9 +142,10 @@ void NcclLink::carry(const char* what, const std::function<Result()>& calls) {
   }
 }
 
-// Ends the communicator and its work on the device. ncclCommAbort, and ncclCommDestroy with it, has been seen to hang
-// if another rank was gone or if the kernel did not leave the device (NVIDIA/nccl, issues 549, 1013, 1777). So it runs
-// on a thread of its own, which is waited for a few seconds; then both are abandoned until the process ends.
+// Ends the communicator and its work on the device. ncclCommAbort, and ncclCommDestroy with it, was seen to block
+// forever if another rank was gone or if the kernel did not leave the device (NVIDIA/nccl, issues 549, 1013, 1777). It
+// therefore runs on a thread of its own, which is waited for a few seconds; then both are abandoned until the process
+// ends.
 void NcclLink::leave(Result (*how)(Comm)) noexcept {
   const Comm comm = std::exchange(comm_, nullptr);
   if (!comm) return;

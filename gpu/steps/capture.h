@@ -11,7 +11,7 @@
 
 namespace isonorm::gpu {
 
-// The numbers of one update as bytes: three doubles, then the rule's numbers.
+// An update's numbers as bytes: three doubles, then the rule's numbers.
 struct NumberBytes {
   alignas(double) std::byte bytes[72];
 };
@@ -31,7 +31,7 @@ class Capture {
   const Generator* generator(Generator& state) const;
   // Returns the address at which the kernel of the next update reads its numbers.
   const void* place(const kernels::Update& u);
-  // The numbers and the rules of all updates so far.
+  // The numbers and the rules of the updates so far.
   const std::vector<NumberBytes>& first() const { return first_; }
   const std::vector<size_t>& rules() const { return rules_; }
 
@@ -57,7 +57,7 @@ class SetCapture {
   SetCapture& operator=(const SetCapture&) = delete;
 };
 
-// Throws "captured step: `what` ..." if the calling thread captures. For work that a graph cannot do again.
+// Throws "captured step: `what` ..." if the calling thread captures. Used by work that a graph cannot do again.
 void refuse_in_capture(const char* what);
 
 // Held while a stream is captured, and by other threads that use it besides the training thread: their events would

@@ -12,7 +12,7 @@
 
 namespace isonorm::data {
 
-// The errors and warnings of one decoder. Calls of the library run inside run(). The library's error callback calls
+// A decoder's errors and warnings. Calls of the library run inside run(). The library's error callback calls
 // fail(), its warning callback calls warn().
 class DecoderReport {
  public:

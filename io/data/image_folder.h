@@ -32,13 +32,17 @@ struct ImageFolder {
   static constexpr int kMostEntries = 100'000;
   // Reads a set. Classes are the folders in DIR/train (or training, training_set), or in DIR if there is no such
   // folder.
+  //
   // Test pictures are in the first of DIR/test, testing, test_set, val, valid, validation and dev that exists; a
   // warning names a second one, which is not read. The case of these names does not matter. A folder that itself
-  // contains pictures is a class of that name. If there are only test folders, the training set is empty.
+  // contains pictures is a class with its name. If there are only test folders, the training set is empty.
+  //
   // Without a test folder, the share `held_out` of each class is used for tests: rounded up, chosen at random, but the
   // same pictures each time. At least one picture of each class stays for training, unless the share is 1.
+  //
   // Warns (core/system/warning.h) if decoders warned: how many pictures, the first one, and its reason. Warns about
   // pictures of other formats (.bmp, .gif, .pgm, .ppm, .tif, .tiff, .webp), which are ignored.
+  //
   // Throws if the folders seem to be parts of a data set with unknown names instead of classes (they contain folders of
   // the same names), if a folder is not one of the classes (options.classes, or else the training classes), if there is
   // no test picture (or, without options.classes, a class without a training picture), or if a picture cannot be read.

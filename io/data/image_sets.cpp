@@ -40,7 +40,7 @@ template <class Set> ImageSets published(Set set, const std::string& dir, const 
   return sets;
 }
 
-// The folder from which the data are read. Throws if a named folder holds no image set.
+// The folder of the data files. Throws if a named folder holds no image set.
 std::string found_folder(const std::string& data) {
   if (data.empty()) return image_folder(data);  // FashionMnist's error names the package
   check_io(fs::exists(image_folder(data)), data, ": there is no such folder");

@@ -45,7 +45,7 @@ Listing listing_of(const std::string& dir) {
   return found;
 }
 
-// The folders in `dir` with one of these names, in the order of `names`. A folder that contains a picture is a class,
+// The folders in `dir` whose name is in `names`, in the order of `names`. A folder that contains a picture is a class,
 // not a part.
 std::vector<std::string> parts_named(const std::string& dir, std::span<const std::string_view> names) {
   std::vector<std::string> found;

@@ -7,7 +7,7 @@
 
 namespace isonorm::data {
 
-// .ipynb_checkpoints, ._1.png, __MACOSX: copies that other programs leave behind.
+// .ipynb_checkpoints, ._1.png, __MACOSX: copies that other programs left there.
 bool is_hidden(const std::filesystem::path& path);
 // True if the file's extension is a picture format that is read; and one that is not read (.bmp, .gif, .webp, ...).
 bool is_read_picture(const std::string& path);

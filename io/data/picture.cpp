@@ -18,7 +18,7 @@ struct Mean {
   int64_t first;
   std::vector<float> weights;
 };
-// The means for a resize from `from` to `edge` pixels, of which the middle `side` are kept.
+// The means for a resize from `from` to `edge` pixels, whose middle `side` are kept.
 std::vector<Mean> means(int64_t from, int64_t edge, int64_t side) {
   std::vector<Mean> all;
   const double scale = static_cast<double>(from) / static_cast<double>(edge), reach = std::max(1.0, scale);

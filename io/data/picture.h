@@ -35,7 +35,7 @@ struct PictureFit {
 };
 
 // Resizes and crops a picture u8 [height, width, colours] -> u8 [side, side, colours]. Each pixel is a weighted mean.
-// The weights fall linearly to 0 at a distance of one pixel of the coarser grid, as in PIL's resize with BILINEAR.
+// The weights fall linearly to 0 at one pixel of the coarser grid, as in PIL's resize with BILINEAR.
 // Throws if a size is 0 or 0 < fit.edge < side.
 Tensor square_of(const Tensor& image, int64_t side, const PictureFit& fit = {});
 

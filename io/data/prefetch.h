@@ -109,7 +109,7 @@ template <class T> class Ahead {
 
 // The batches of an epoch, for a range-for over a loader.
 
-// Iterates from the loader's next batch to the end of that batch's epoch. Advancing takes the batch from the loader, so
+// Iterates from the loader's next batch to the end of its epoch. Advancing takes the batch from the loader, so
 // an iteration can run only once; copies of an iterator show the same batch.
 template <class Loader> class EpochIterator {
  public:

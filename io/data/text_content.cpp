@@ -95,7 +95,7 @@ std::optional<std::string> utf16_of(const std::vector<uint8_t>& bytes, bool text
   return {};
 }
 
-// True if the upper halves of all numbers of `width` bytes are 0, and not all the lower ones.
+// True if the upper half of every number of `width` bytes is 0, and not every lower half.
 bool upper_halves_are_zero(const Bytes& file, const std::vector<uint8_t>& bytes, size_t width) {
   const auto half = static_cast<int64_t>(width / 2);
   if (file.size % static_cast<int64_t>(width) != 0 || std::ssize(bytes) < kLeastUnits * half) return false;

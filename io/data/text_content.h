@@ -36,7 +36,7 @@ struct TextContent {
 // format, too. An empty file is a text. Throws if the file cannot be read.
 TextContent text_content(const Bytes& file);
 
-// True if every second u16 of the file is 0, the others are not all 0, and there are at least 8 of them: ids below
+// True if every second u16 of the file is 0, the others are not all 0, and there are at least 8: ids below
 // 65536 as u32. Throws if the file cannot be read.
 bool looks_like_u32(const Bytes& file);
 

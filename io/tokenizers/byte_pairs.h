@@ -25,10 +25,10 @@ struct Merge {
 class BytePairs {
  public:
   // Earlier `merges` have priority. whole: a word that is a token becomes that token, regardless of the merges. Throws,
-  // naming the merge, if one of its parts or its result is not a token.
+  // naming the merge, if a part or the result is not a token.
   BytePairs(const Vocabulary& vocabulary, std::span<const Merge> merges, bool whole);
 
-  // Appends the ids of a word of bytes. As long as a pair of neighbours has a merge, merges the pair with the highest
+  // Appends the ids of a word of bytes. While a pair of neighbours has a merge, merges the pair with the highest
   // priority, the leftmost first (Sennrich et al., 1508.07909). Throws if a byte is not a token, or if the word is
   // longer than 16 MiB.
   void encode(std::string_view word, std::vector<uint32_t>& ids);

@@ -28,7 +28,7 @@ class Translation {
       } else if (rest_[0] == '{') {
         interval();
       } else {
-        if (is_one_of(rest_[0], "^$.")) refuse(1);  // engines differ in what a line is
+        if (is_one_of(rest_[0], "^$.")) refuse(1);  // engines differ in their notion of a line
         copy(1);
       }
     }

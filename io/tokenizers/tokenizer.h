@@ -40,7 +40,7 @@ class Tokenizer {
 
   // The bytes of a token. The view is valid as long as the tokenizer lives. Throws if no token has the id.
   std::string_view bytes_of(int64_t id) const;
-  // The bytes of all tokens, joined. They equal the text if the ids come from encode() and the file neither normalizes
+  // The tokens' bytes, joined. They equal the text if the ids come from encode() and the file neither normalizes
   // nor strips white space.
   std::string decode(std::span<const uint32_t> ids) const;
 

@@ -100,7 +100,7 @@ JsonValue added_into(std::vector<AddedToken>& added) {
   }};
 }
 
-// A normalizer, pre-tokenizer, post-processor or decoder: its type and the options that any of them may have.
+// A normalizer, pre-tokenizer, post-processor or decoder: its type and the options that any step may have.
 struct Component {
   std::string type, regex, behavior;
   std::map<std::string, bool> flags;

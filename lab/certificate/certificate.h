@@ -3,8 +3,8 @@
 #pragma once
 
 #include "lab/certificate/negative_control.h"
-#include "lab/certificate/smallest_detectable.h"
-#include "lab/probes/point_verdict.h"
+#include "lab/probes/point_errors.h"
+#include "reports/result.h"
 #include "training/records/manifest.h"
 
 namespace isonorm::equivalence {
@@ -35,8 +35,8 @@ struct CertificateOptions {
   std::vector<Architecture> looked_at() const;
 };
 
-// The errors of one dtype over all architectures and points, in units of eps: geometric means of the largest error of
-// any tensor. For the report only: verdicts are drawn for each architecture and form alone.
+// The errors of a dtype over all architectures and points, in units of eps: geometric means of the largest error of
+// any tensor. Only for the report: verdicts are drawn for each architecture and form alone.
 struct DTypeErrors {
   DType dtype;
   double forms[kPointFormCount] = {}, plain = 0;
@@ -62,8 +62,8 @@ struct CertificateResult {
 
   std::vector<ArchitectureVerdict> gradient_verdicts, width2_verdicts;  // of `gradients`, `width2`
   std::vector<DTypeErrors> gradient_errors, width2_errors;              // per dtype
-  // equivalent: certified, everything was as expected; different: something was not; undecided: nothing is refuted, but a
-  // mistake might not have been detected somewhere.
+  // equivalent: certified, everything was as expected; different: something was not; undecided: nothing is refuted, but
+  // a mistake might not have been detected somewhere.
   Verdict verdict = Verdict::undecided;
   std::string reason;        // the first thing that is not as expected; empty if all is
   bool interrupted = false;  // nothing is concluded
@@ -89,5 +89,24 @@ CertificateResult certify(const CertificateOptions& options,
 // Fills the verdicts and figures that follow from the parts. A part that is missing or present twice refutes the
 // certificate.
 void conclude(CertificateResult& result);
+
+// --- the report ---
+
+// "Certified: ..." with the figures and the detectable change, or "Not certified: ..." or "Undecided: ..." with the
+// first thing that is not as expected. Then the claims, and a line per architecture, negative control, fault and dtype.
+reports::Document document_of(const CertificateResult& r);
+// The certificate as JSON.
+const reports::Description& certificate_description();
+
+// The claims with the measured figures and the figures that would have refuted them; and the charts, a dot per
+// training.
+reports::TextTable claim_table(const CertificateResult& r);
+std::vector<reports::Figure> certificate_figures(const CertificateResult& r);
+// "every horizon is the end of its run" or "the horizon lies before the end of gpt1 in f32 (31 of 50)".
+std::string horizons_text(const CertificateResult& r);
+// The short name of a certified form: "rms", "crms", "isometric". Also the class of its colour.
+std::string short_name(const std::string& form);
+// "6.8", "1.7e+06"; nothing for NaN.
+std::string eps_text(double errors);
 
 }  // namespace isonorm::equivalence

@@ -1,4 +1,4 @@
-#include "lab/certificate/certificate_text.h"
+#include "lab/certificate/certificate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -57,10 +57,10 @@ std::string redrawn_text(const CertificateResult& r) {
   return out;
 }
 
-// "7 regimes beside them do too, ".
+// "7 further regimes do, too, ".
 std::string beside_text(const CertificateResult& r) {
   const size_t count = r.regimes.size() / std::size(kTrained);
-  return count == 0 ? "" : text(count, count == 1 ? " regime beside them does too, " : " regimes beside them do too, ");
+  return count == 0 ? "" : text(count, count == 1 ? " further regime does, too, " : " further regimes do, too, ");
 }
 
 // The names of the architectures for which `which` holds: "mine, other"; empty if there are none.
@@ -79,7 +79,7 @@ std::string detectable_text_of(const CertificateResult& r, DType dtype) {
     out += text(out.empty() ? "" : ", ",
                 mistake == NegativeControl::eps     ? "another eps from a factor 1 + "
                 : mistake == NegativeControl::entry ? "an entry of a weight from "
-                                                    : "a row of one from a factor 1 + ",
+                                                    : "a row of a weight from a factor 1 + ",
                 std::isnan(x) ? "(not detected)" : scientific(x), " on");
   }
   return out;
@@ -107,11 +107,11 @@ std::string reason(const CertificateResult& r) {
            plural(wrong, "negative control"), " came out different in f64 and f32",
            silent == 0 ? "" : text(" (but for ", silent, " that f32 cannot detect)"));
   if (looked > 0)
-    out += text(", and the gradients of ", looked < count ? text(looked, " of them, each") : "each architecture",
+    out += text(", and the gradients of ", looked < count ? text(looked, " architectures, each") : "each architecture",
                 " alone are exact to rounding: errors in eps of ", errors);
   if (!unseen.empty()) out += text("; not looked at at single points: ", unseen);
   if (!outside.empty())
-    out += ". The negative controls, and what is detectable, are of this library's own architectures";
+    out += ". The negative controls and the detectable sizes are measured on this library's own architectures";
   out += text(". Detectable: in training, in f64 ", detectable_text_of(r, DType::f64), ", in f32 ",
               detectable_text_of(r, DType::f32));
   if (looked > 0) out += text("; at points, the gradient of any one tensor times 1 + x from x = ", seen, " on");
@@ -123,15 +123,15 @@ reports::TextTable trajectory_table(const CertificateResult& r) {
       .heading = "Trajectories",
       .columns = {"architecture", "dtype", "worst form", "loss / control", "gradient / control", "weights / control",
                   "margin", "verdict"},
-      .caption = text(
-          "Largest deviation from Pre-LN over all steps of the form that used most of its bound, and the largest of ",
-          r.options.controls, " controls moved by one ulp. f64: ", r.options.steps_in(DType::f64),
-          " steps, f32: ", r.options.steps_in(DType::f32),
-          ". AdamW at a constant rate of 1e-3. The percentage is that of the bound that was used; with one control "
-          "alone, the least fortunate of them, a form would use ",
-          printed("%.0f %%. ", std::ceil(100 * most_alone(r))),
-          "Margin: a third of what a negative control reaches (in f64 at most 1e-5), divided by the bound at the "
-          "last step; below 1 the horizon, up to which a verdict speaks, lies before the end.")};
+      .caption = text("Largest deviation from Pre-LN over all steps, for the form with the largest share of its bound, "
+                      "and the largest of ",
+                      r.options.controls, " controls moved by one ulp. f64: ", r.options.steps_in(DType::f64),
+                      " steps, f32: ", r.options.steps_in(DType::f32),
+                      ". AdamW at a constant rate of 1e-3. The percentage is the largest share of the bound; with a "
+                      "single control, the least favourable one, it would be ",
+                      printed("%.0f %%. ", std::ceil(100 * most_alone(r))),
+                      "Margin: a third of a negative control's deviation (in f64 at most 1e-5), divided by the bound "
+                      "at the last step; below 1 the horizon is before the end of the run.")};
   for (const Trajectory* at : r.all_trajectories()) {
     const Trajectory& t = *at;
     if (t.runs.empty()) continue;
@@ -146,15 +146,16 @@ reports::TextTable trajectory_table(const CertificateResult& r) {
 }
 
 reports::TextTable negative_table(const CertificateResult& r) {
-  reports::TextTable table{
-      .heading = "Negative controls",
-      .columns = {"what is wrong", "on", "dtype", "loss / control", "gradient / control", "weights / control",
-                  "times the bound", "verdict"},
-      .caption =
-          text("Largest deviations over ", kNegativeSteps, " steps. What starts as the same function must exceed ",
-               scientific(separation(DType::f64)), " times the controls in f64, ", scientific(separation(DType::f32)),
-               " times in f32, and 1e-5, in each of the three; the others ", kLeastExcess,
-               " times the bound. What in f64 would not exceed twice that in f32 need not show there.")};
+  reports::TextTable table{.heading = "Negative controls",
+                           .columns = {"mistake", "on", "dtype", "loss / control", "gradient / control",
+                                       "weights / control", "times the bound", "verdict"},
+                           .caption = text("Largest deviations over ", kNegativeSteps,
+                                           " steps. A control that starts as the same function must exceed ",
+                                           scientific(separation(DType::f64)), " times the controls in f64, ",
+                                           scientific(separation(DType::f32)),
+                                           " times in f32, and 1e-5, in each of the three; the others ", kLeastExcess,
+                                           " times the bound. In f32 a control need not be detected if its deviation "
+                                           "in f64 is below twice the f32 limit.")};
   for (const NegativeControlResult& n : r.negatives)
     table.rows.push_back(row_of({{n.control.name}, {n.control.architecture}, {name_of(n.dtype)}}, n.run,
                                 {reports::number_cell(n.excess), negative_cell(n)}));
@@ -165,7 +166,7 @@ reports::TextTable detectable_table(const CertificateResult& r) {
   reports::TextTable table{
       .heading = "Detectable mistakes",
       .columns = {"smallest mistake that training detects", "dtype"},
-      .caption = text("The smallest x, in steps of 4, from which on rms_norm with the mistake leaves the bound within ",
+      .caption = text("The smallest x, in steps of 4, such that rms_norm with the mistake leaves the bound within ",
                       kNegativeSteps, " steps.")};
   for (const Architecture& a : r.options.resolved) table.columns.push_back(a.name);
   for (DType dtype : kTrained)
@@ -186,14 +187,14 @@ reports::TextTable error_table(const CertificateResult& r) {
       .columns = {"in eps of the dtype", "points", "Pre-LN", "rms", "crms", "isometric", "plain RMSNorm",
                   "maps in bf16 / in f32", "median", "largest", "scale", "a factor shows from"},
       .caption =
-          text("First columns, for show: geometric means over points and architectures of the largest error against "
-               "Pre-LN in f64, and in brackets what rounding is predicted to do. Judged is each architecture and form "
-               "alone, tensor by tensor, as a multiple of the prediction: the median over points (at most ",
+          text("First columns, not part of the verdict: geometric means over points and architectures of the largest "
+               "error against Pre-LN in f64, and in brackets the predicted rounding error. Each architecture and form "
+               "is judged alone, tensor by tensor, as a multiple of the prediction: the median over points (at most ",
                kMedianLimit, ", plain RMSNorm more), the largest (at most ", kLargestLimit,
                ") and the mean error of its scale (at most ", kScaleLimit,
-               "); shown are the largest of all. Last column: a tensor's gradient times 1 + x is refused from this x "
-               "on, for the tensor where it shows most / for every tensor. Points drawn anew, since a ReLU was within "
-               "rounding of 0: ",
+               "); the table shows the largest. Last column: the smallest x such that a gradient times 1 + x is "
+               "rejected, for the most sensitive tensor / for every tensor. Points drawn again because a ReLU's input "
+               "was within rounding of 0: ",
                redrawn_text(r), ".")};
   const auto add = [&](const char* what, const DTypeErrors& d, int64_t points, bool values) {
     const reports::Tone tone = d.as_expected ? reports::Tone::good : reports::Tone::bad;
@@ -269,15 +270,15 @@ std::vector<std::string> method(const CertificateResult& r) {
            r.options.controls,
            " copies of Pre-LN moved by one ulp. A form is the same when D(t) <= 30 D_c(t) + 64 eps at every step, for "
            "loss, gradients and weights each."),
-      text(
-          "Gradients: at ", r.options.points,
-          " points per architecture and dtype every weight is drawn anew and rounded to the dtype. The truth is Pre-LN "
-          "in f64; Pre-LN's own error is that of the same model with the coordinates of its stream and the examples of "
-          "the batch in reverse order, which changes nothing but rounding. Each error is divided by what rounding does "
-          "to that tensor at that point: the model is written out once more, in f64, for each form, with an "
-          "independent error wherever the form rounds, and computed four times. Points at which a ReLU lies within "
-          "rounding of 0 are drawn anew. Weights are mapped in f32 (f64 in f64) and rounded once. A stream of width 2 "
-          "is degenerate: a normalised row is a sign, and its gradient almost 0; its values alone are compared.")};
+      text("Gradients: at ", r.options.points,
+           " points per architecture and dtype every weight is drawn again and rounded to the dtype. The reference is "
+           "Pre-LN in f64. Pre-LN's own error is measured on the same model with the coordinates of its stream and the "
+           "examples of the batch in reverse order, which changes only rounding. Each error is divided by the "
+           "predicted rounding error of the tensor at the point: a second implementation of the model, in f64, adds an "
+           "independent error at every rounding of the form, and is computed four times. Points with a ReLU input "
+           "within rounding of 0 are drawn again. Weights are mapped in f32 (f64 in f64) and rounded once. A stream of "
+           "width 2 is degenerate: a normalised row is a sign, and its gradient almost 0; its values alone are "
+           "compared.")};
 }
 
 struct Certificate {

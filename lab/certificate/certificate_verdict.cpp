@@ -25,7 +25,7 @@ class GeometricMean {
   double sum_ = 0, count_ = 0;
 };
 
-// The figures of one dtype. verdicts[i] belongs to all[i].
+// The figures of a dtype. verdicts[i] belongs to all[i].
 DTypeErrors errors_in(DType dtype, const std::vector<PointErrors>& all,
                       const std::vector<ArchitectureVerdict>& verdicts) {
   DTypeErrors d{.dtype = dtype, .least_seen = INFINITY, .as_expected = true};
@@ -72,7 +72,7 @@ std::string out_of_place(const char* what, const std::vector<Part>& parts, const
                          Name&& name) {
   for (size_t i = 0; i < expected.size(); ++i)
     if (i >= parts.size() || name(parts[i]) != expected[i])
-      return text(what, ": there is nothing to compare for ", expected[i], " where it was expected");
+      return text(what, ": nothing to compare for ", expected[i], ", which was expected here");
   return parts.size() == expected.size() ? "" : text(what, ": ", name(parts[expected.size()]), " is there twice");
 }
 

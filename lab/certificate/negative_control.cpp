@@ -1,11 +1,14 @@
 #include "lab/certificate/negative_control.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/printed.h"
-#include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"
+#include "isonorm.h"
+#include "nn/branch.h"
+#include "streams/attached.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
@@ -70,6 +73,33 @@ double multiple(const NegativeControlRow& n, const Deviations& run, const Deviat
   return times_separated(run, control, dtype);
 }
 
+// The map of the stream where BranchOutput does not recognise it as a map of its output. Rows that the stream does not
+// store become zeros, so that layer scale and mask have d entries.
+struct MapFirst : streams::Writes {
+  explicit MapFirst(const streams::Stream& stream) : Writes(stream, 0) {}
+  Tensor operator()(const Tensor& raw) const override {
+    const Tensor mapped = stream.write(raw, 0);
+    Dims missing = raw.shape();
+    missing[0] -= mapped.size(0);
+    return missing[0] == 0 ? mapped : cat({mapped, zeros(missing, raw.options())}, 0);
+  }
+  bool is_output_map() const override { return false; }
+};
+
+// Leaves out the rows that MapFirst added.
+struct StoredEntries : streams::Writes {
+  explicit StoredEntries(const streams::Stream& stream) : Writes(stream, 0) {}
+  Tensor operator()(const Tensor& x) const override { return narrow(x, 0, 0, stream.stored_width()); }
+  Tensor map_output(const Tensor& y) const override { return narrow(y, -1, 0, stream.stored_width()); }
+};
+
+// P, also in forms that store d - 1 entries.
+struct RecentresFirst : nn::Parametrisation {
+  Tensor operator()(const Tensor& raw) const override { return streams::recentre(raw, 0); }
+};
+
+constexpr int kSizes = 12;
+
 }  // namespace
 
 std::span<const NegativeControlRow> negative_controls() { return kNegativeControls; }
@@ -111,6 +141,68 @@ void judge(NegativeControlResult& r) {
   r.excess = share_of_bound(run.deviations, run.control, r.dtype);
   r.detectable = r.dtype == DType::f64 || !(r.foreseen < kSurely);
   r.as_expected = run.as_expected || !r.detectable;
+}
+
+void set_branch_order(nn::Module& model, BranchOrder order) {
+  for (const auto& [_, m] : model.named_modules()) {
+    auto* branch = dynamic_cast<nn::BranchOutput*>(m);
+    if (!branch) continue;
+    for (nn::Parameter* p : {&branch->weight, &branch->bias}) {
+      const auto* writes = streams::find<streams::Writes>(p->parametrisations());
+      if (!writes) continue;
+      nn::Parametrisations all = p->parametrisations();  // layer scale, if there is one, and the stream's
+      if (order == BranchOrder::map_first) {
+        all.back() = std::make_shared<StoredEntries>(writes->stream);
+        all.insert(all.begin(), std::make_shared<MapFirst>(writes->stream));
+      } else {
+        all.insert(all.begin(), std::make_shared<RecentresFirst>());
+      }
+      p->set_parametrisations(std::move(all));
+    }
+  }
+}
+
+const char* description(NegativeControl mistake) {
+  return mistake == NegativeControl::eps     ? "another eps, (1 + x) 1e-5"
+         : mistake == NegativeControl::entry ? "one entry of a weight, by x of the largest"
+                                             : "one row of a weight, times 1 + x";
+}
+
+std::vector<Architecture> resolved_architectures() {
+  return {architecture("gpt8"), architecture("gpt11"), architecture("vit5")};
+}
+
+SmallestDetectable smallest_detectable(NegativeControl mistake, const Architecture& a, DType dtype, int controls,
+                                       uint64_t seed, const Continue& go_on) {
+  SmallestDetectable result{.mistake = mistake, .dtype = dtype, .architecture = a, .smallest = NAN};
+  const training::TrainingOptions o = training_options(a, dtype, seed);
+  const auto initial = initial_model(o);
+  RunResult reference = reference_record();
+  std::vector<RunResult> moved = control_records(controls);
+  std::vector<RunResult> runs(kSizes, record(raw_variant(streams::Form::rms_norm)));
+  std::vector<double> sizes;
+  Lockstep all(o, *initial, reference, moved, {});
+  for (RunResult& run : runs) {
+    const int k = static_cast<int>(sizes.size()) + (mistake == NegativeControl::eps ? 5 : 0);
+    sizes.push_back(epsilon(dtype) * std::pow(4, k));
+    training::TrainingOptions mine = o;
+    if (mistake == NegativeControl::eps) mine.model.transformer().eps *= 1 + sizes.back();
+    auto training = std::make_unique<NegativeControlTraining>(o, *run.variant, mistake, sizes.back());
+    training->start_from(*initial);
+    all.add(std::move(training), run);
+  }
+  if (!all.train_on_made(o, kNegativeSteps, go_on)) return result;
+  const Deviations control = running_maximum(moved);
+  for (size_t i = runs.size(); i-- > 0 && !(share_of_bound(runs[i].deviations, control, dtype) <= 1);)
+    result.smallest = sizes[i];
+  return result;
+}
+
+double detectable_everywhere(std::span<const SmallestDetectable> all, NegativeControl mistake, DType dtype) {
+  double most = 0;
+  for (const SmallestDetectable& r : all)
+    if (r.mistake == mistake && r.dtype == dtype) most = larger(most, r.smallest);
+  return most;
 }
 
 }  // namespace isonorm::equivalence

@@ -1,15 +1,22 @@
 // The negative controls of the certificate: trainings that are wrong in one respect each, and have to come out
-// different. Each guards a claim, which would be false if the control came out the same.
+// different. Each guards a claim, which would be false if the control came out the same. Then the smallest mistakes that
+// trainings detect.
 #pragma once
 
 #include <optional>
 #include <span>
 
 #include "equivalence/lockstep/negative_control.h"
-#include "lab/certificate/branch_order.h"
 #include "lab/probes/trajectory.h"
 
 namespace isonorm::equivalence {
+
+// Wrong orders at the end of a residual branch: the map of the stream before dropout and layer scale. It must be last:
+// P W x has zero mean, but mask P W x and diag(scale) P W x have not, and P mask P W is not P mask W either.
+enum class BranchOrder { map_first, map_first_and_last };
+
+// Gives this order to the branches of a model that was put on a stream in raw storage.
+void set_branch_order(nn::Module& model, BranchOrder order);
 
 struct NegativeControlRow {
   const char* name;          // "another eps"
@@ -45,5 +52,30 @@ NegativeControlResult run_negative(const NegativeControlRow& n, DType dtype, int
 
 // Draws the verdict from deviations and controls.
 void judge(NegativeControlResult& result);
+
+// The mistakes whose size is varied.
+inline constexpr NegativeControl kSizedMistakes[] = {NegativeControl::eps, NegativeControl::entry,
+                                                     NegativeControl::row};
+
+// "another eps, (1 + x) 1e-5", "one entry of a weight, by x of the largest", "one row of a weight, times 1 + x".
+const char* description(NegativeControl mistake);
+
+struct SmallestDetectable {
+  NegativeControl mistake;
+  DType dtype;
+  Architecture architecture;
+  double smallest = 0;  // every size x from this one on, in steps of 4, left the bound; NaN if none did
+};
+
+// Architectures that differ in model, width, norms and activation, which influence how small a mistake is detected.
+std::vector<Architecture> resolved_architectures();
+
+// Trains rms_norm with the mistake at sizes x = eps(dtype) 4^k, k = 0, 1, ..., 11 (NegativeControl::eps: k from 5 on)
+// for kNegativeSteps steps, together with Pre-LN and its controls.
+SmallestDetectable smallest_detectable(NegativeControl mistake, const Architecture& a, DType dtype, int controls,
+                                       uint64_t seed, const Continue& go_on = {});
+
+// The largest `smallest` of this mistake and dtype: a mistake of this size is detected in each architecture.
+double detectable_everywhere(std::span<const SmallestDetectable> all, NegativeControl mistake, DType dtype);
 
 }  // namespace isonorm::equivalence

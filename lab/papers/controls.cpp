@@ -9,8 +9,7 @@
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "lab/probes/architecture.h"
-#include "lab/probes/tail.h"
-#include "lab/papers/all.h"
+#include "lab/papers/experiment.h"
 #include "streams/stream.h"
 
 namespace isonorm::papers {
@@ -197,12 +196,13 @@ ExperimentResult controls(const ExperimentOptions& options) {
   reports::TextTable counts{
       .heading = "With more controls, or fewer",
       .columns = {"model, optimizer", "dtype", "1 control", "2", "4", "8"},
-      .caption = "The factor that one proof of a thousand exceeds, by how many controls a proof has."};
+      .caption = "The factor that one proof in a thousand exceeds, by the number of controls in a proof."};
   reports::TextTable one_by_one{
       .heading = "Runs one by one",
       .columns = {"model, optimizer", "dtype", "control", "rms_norm", "crms_norm", "crms_isometric"},
       .caption =
-          "The factor that a single run needs beside four controls: the median, and what one of a thousand exceeds."};
+          "The factor that a single run needs with four controls: the median, and the value that one run in a thousand "
+          "exceeds."};
   std::vector<Sample> samples;
   for (size_t i = 0; i < paths.size(); ++i) {
     const Setting& s = kSettings[i];
@@ -222,22 +222,22 @@ ExperimentResult controls(const ExperimentOptions& options) {
   }
   reports::TextTable& table = of_controls.table;
   table.rows.insert(table.rows.end(), of_forms.table.rows.begin(), of_forms.table.rows.end());
-  table.caption =
-      text(seeds, " copies of Pre-LN moved by one ulp, ", kSteps, " steps; ", kProofs * seeds,
-           " proofs of 4 controls and 3 runs are drawn from them in disjoint batches, and for each the least f with "
-           "D(t) <= f D_c(t) + 64 eps for loss, gradient and weights at every step (0: 64 eps alone suffice). The tail "
-           "is Pareto's, fitted by Hill's estimator to the largest 1 %; factor at 1e-3: what one proof of a thousand "
-           "needs, with two standard errors from the batches; beyond it: the proofs that were drawn so, and how many "
-           "the fit says; rate at 30: the fit's share of proofs beyond today's factor. Floor: what one of a thousand "
-           "needs for 64 eps beside a factor of 30. Forms: rms_norm, crms_norm and crms_isometric, each as it is and "
-           "moved by one ulp, against the same controls.");
+  table.caption = text(
+      seeds, " copies of Pre-LN moved by one ulp, ", kSteps, " steps; ", kProofs * seeds,
+      " proofs with 4 controls and 3 runs are drawn from these copies in disjoint batches. A proof needs the least f "
+      "with D(t) <= f D_c(t) + 64 eps for loss, gradient and weights at every step (0: 64 eps alone suffice). The tail "
+      "is Pareto's, fitted by Hill's estimator to the largest 1 %; factor at 1e-3: the factor that one proof in a "
+      "thousand exceeds, with two standard errors from the batches; beyond it: the number of drawn proofs that exceed "
+      "it, and the fit's prediction; rate at 30: the fit's share of proofs beyond today's factor. Floor: the floor, in "
+      "place of 64 eps, that one proof in a thousand exceeds with a factor of 30. Forms: rms_norm, crms_norm and "
+      "crms_isometric, each unchanged and moved by one ulp, against the same controls.");
   r.confirmed = of_controls.kept() && of_forms.kept();
   r.undecided = !r.confirmed && !of_controls.broken() && !of_forms.broken();
-  r.measured = text("One honest proof of a thousand needs a factor of ", printed("%.1f", of_controls.most()),
+  r.measured = text("One honest proof in a thousand needs a factor of ", printed("%.1f", of_controls.most()),
                     " (with two standard errors; ", of_controls.where(), "), with forms as runs ",
                     printed("%.1f", of_forms.most()), " (", of_forms.where(), "); today's 30 would reject at most ",
-                    scientific(larger(of_controls.rate(), of_forms.rate())), " of them, by the fitted tail.");
-  r.refuted = "a model, optimizer and dtype in which more than one proof of a thousand needs a factor above 30";
+                    scientific(larger(of_controls.rate(), of_forms.rate())), " honest proofs, by the fitted tail.");
+  r.refuted = "a model, optimizer and dtype for which more than one proof in a thousand needs a factor above 30";
   r.tables = {std::move(table), std::move(one_by_one), std::move(counts)};
   r.figures.push_back({.name = "exceedance",
                        .heading = "How many proofs need more",

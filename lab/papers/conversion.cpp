@@ -1,13 +1,10 @@
 // E18. Random weights, f64: logits and gradients of every form compared with Pre-LN, once with the raw weights mapped
 // in the forward and once with converted weights stored.
-#include "autograd/grad_mode.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "core/printed.h"
-#include "core/random.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/lockstep/trainee.h"
-#include "lab/papers/all.h"
+#include "isonorm.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "streams/stream.h"
 
@@ -90,7 +87,7 @@ ExperimentResult conversion(const ExperimentOptions& options) {
                          .css = "three",
                          .caption =
                              "Filled: expected to be rounding. Plain RMSNorm on converted weights is the same "
-                             "function, and its gradient another one: what is missing is the projection."};
+                             "function, but its gradient lacks the projection."};
   for (const training::ModelRow* model : training::kModels) {
     training::TrainingOptions o;
     o.model = training::ModelOptions(*model, {.width = 48, .depth = 3, .heads = 3});
@@ -126,8 +123,8 @@ ExperimentResult conversion(const ExperimentOptions& options) {
   r.tables.push_back(std::move(table));
   r.figures.push_back(std::move(figure));
   r.confirmed = margin.kept();
-  r.measured = text("What has to be the same is so to ", scientific(margin.largest_same()),
-                    "; what has to differ does so by at least ", scientific(margin.smallest_different()), ".");
+  r.measured = text("Equal quantities agree to ", scientific(margin.largest_same()),
+                    "; different ones differ by at least ", scientific(margin.smallest_different()), ".");
   r.refuted = margin.refuted();
   return r;
 }

@@ -5,7 +5,6 @@
 #include "core/error.h"
 #include "core/system/foreign_text.h"
 #include "equivalence/lockstep/share_out.h"
-#include "lab/papers/all.h"
 #include "training/options/rows.h"
 #include "training/records/manifest.h"
 #include "training/training_options.h"
@@ -15,76 +14,73 @@ namespace {
 
 constexpr Experiment kExperiments[] = {
     {"invariance",
-     "LayerNorm does not see a scale of the weights or of the data, nor a shift common to all rows of the weights; "
-     "RMSNorm does not see the scales; what either learns from a weight matrix shrinks as the matrix grows.",
+     "LayerNorm is invariant to the scale of the weights and of the data, and to a shift common to all rows of the "
+     "weights; RMSNorm is invariant to the scales; with both, the gradient of a weight matrix shrinks as the matrix "
+     "grows.",
      "Zhang and Sennrich, Root Mean Square Layer Normalization, 1910.07467, table 1 and section 4", invariance,
      kOnDevice},
     {"trajectories",
-     "A Transformer trained as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm from the same raw weights stays one model: the "
-     "trainings differ as two trainings do whose weights differ by one unit in the last place.",
+     "A Transformer trained as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm from the same raw weights stays the same model: "
+     "the trainings differ by as much as trainings whose initial weights differ by one unit in the last place.",
      "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", trajectories,
      kReadsData | kOnDevice},
     {"paper-curves",
-     "The loss curves of a ViT and of a GPT, each trained as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm, are not alike: they "
-     "are one curve, as far as rounding lets two trainings be one.",
+     "The loss curves of a ViT and of a GPT, each trained as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm, are the same curve "
+     "up to rounding.",
      "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", paper_curves,
      kTakesFull | kOnDevice},
-    {"norm-cost", "RMSNorm and CRMSNorm take less time than LayerNorm of rows as wide, forward and backward.",
+    {"norm-cost", "RMSNorm and CRMSNorm take less time than LayerNorm of the same width, forward and backward.",
      "Zhang and Sennrich, 1910.07467, section 4; Jiang et al., 2305.14858, section 4.2", norm_cost,
      kTakesFull | kUntested},
     {"paper-speed",
-     "A Transformer without norms takes less time than Pre-RMSNorm, and that less than Pre-LN, in inference and in "
-     "training, recentring included.",
+     "A Transformer without norms takes less time than Pre-RMSNorm, and Pre-RMSNorm less than Pre-LN, in inference and "
+     "in training, recentring included.",
      "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, tables 3 to 5, figures 4b and 5",
      paper_speed, kTakesFull | kUntested | kOnDevice},
     {"conversion",
      "With any weights, a ViT and a GPT give the same logits and the same gradients of the raw weights in every form.",
      "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, sections 3.1 to 3.5", conversion, kOnDevice},
-    {"peri-ln", "Peri-LN has an exact RMSNorm form; P stands behind its gains, too.",
+    {"peri-ln", "Peri-LN has an exact RMSNorm form; P acts after its gains, too.",
      "Kim et al., Peri-LN, 2502.02732; derived in docs/normalization.md", peri_ln_forms, kOnDevice},
     {"olmo2-order",
-     "OLMo 2's order has an exact RMSNorm form: the table stays as it is, and P stands once before the last norm.",
+     "OLMo 2's order has an exact RMSNorm form: the table is not mapped, and P acts once before the last norm.",
      "OLMo 2, 2501.00656; derived in docs/normalization.md", olmo2_forms, kOnDevice},
     {"hyper-connections",
-     "Hyper-connections have an exact RMSNorm form, whatever their matrices are, where no coefficient is computed of a "
-     "row's mean.",
+     "Hyper-connections have an exact RMSNorm form for any matrices if no coefficient depends on the mean of a row.",
      "Zhu et al., Hyper-Connections, 2409.19606; Xie et al., mHC, 2512.24880; derived in docs/normalization.md",
      hyper_connection_forms, kOnDevice},
     {"qk-norm",
-     "Norms of queries and keys have an exact RMSNorm form and an isometric one of a head's width less one; the "
+     "Norms of queries and keys have an exact RMSNorm form and an isometric form with one number less per head; the "
      "coordinates of crms_norm do not keep the scores.",
      "Dehghani et al., 2302.05442; derived in docs/normalization.md", qk_norm_forms, kOnDevice},
     {"dyt", "DyT and Derf see the mean of a row: they have no exact RMSNorm form.",
      "Zhu et al., Transformers without Normalization, 2503.10622; Derf, 2512.10938", pointwise_forms, kOnDevice},
     {"sharded-norms",
-     "Where ranks share the entries of a row, LayerNorm needs two reductions in its forward, one behind the other; "
-     "RMSNorm, CRMSNorm "
-     "and isometric CRMSNorm need one, of one, two and one number a row; and all of them one in their backward.",
+     "If ranks share the entries of a row, LayerNorm needs two reductions in its forward, one after the other; "
+     "RMSNorm, CRMSNorm and isometric CRMSNorm need one reduction, of one, two and one number per row. Each norm needs "
+     "one reduction in its backward.",
      "derived in lab/papers/ranks/sharded_norms.cpp; Korthikanti et al., Reducing Activation Recomputation, "
-     "2205.05198, "
-     "for "
-     "ranks that share rows",
+     "2205.05198, for ranks that share rows",
      sharded_norms, 0},
     {"tensor-parallel",
-     "A GPT whose heads, hidden entries and rows four ranks share is the GPT of one process, in every form; what is "
-     "sent "
-     "are the stored numbers of a row, d or d - 1.",
+     "A GPT whose heads, hidden entries and rows are shared by four ranks equals the GPT in one process, in every "
+     "form; ranks send the stored numbers of a row, d or d - 1.",
      "Shoeybi et al., Megatron-LM, 1909.08053; Korthikanti et al., 2205.05198; derived in "
      "lab/papers/ranks/tensor_parallel.cpp",
      tensor_parallel, 0},
-    {"zero-memory", "Each stage of ZeRO has a rank hold and send what its formulas say.",
+    {"zero-memory", "In each stage of ZeRO, a rank's memory and the bytes that it sends follow the formulas.",
      "Rajbhandari et al., ZeRO, 1910.02054, figure 1", zero_memory, 0},
     {"controls",
-     "30 times what four controls reach, and 64 eps, rejects a training that differs by rounding alone in at most one "
-     "proof of a thousand.",
+     "A bound of 30 times the deviation of four controls plus 64 eps rejects a training that differs only by rounding "
+     "in at most one proof in a thousand.",
      "docs/equivalence.md, the criterion of this program", controls, kTakesSeeds | kOnDevice},
     {"precision",
      "A Transformer whose products are bf16 and whose weights and optimizer stay f32 trains as in f32, without loss "
-     "scaling: its losses differ less from f32's than those of f32 from other initial weights.",
+     "scaling: its losses differ less from f32's than the losses of f32 from other initial weights do.",
      "Kalamkar et al., A Study of BFLOAT16 for Deep Learning Training, 1905.12322, section 4", precision},
     {"last-gradient",
-     "At the initial weights the gradient of the last block has the same size in Post-LN whatever the depth, and falls "
-     "with the root of the depth in Pre-LN, with LayerNorm and with RMSNorm.",
+     "At the initial weights the gradient of the last block does not depend on the depth in Post-LN, and falls with "
+     "the root of the depth in Pre-LN, with LayerNorm and with RMSNorm.",
      "Xiong et al., On Layer Normalization in the Transformer Architecture, 2002.04745, theorem 1", last_gradient},
     {"first-gradient",
      "At the initial weights ResiDual's gradient of the first block does not fall below Pre-LN's however many blocks "
@@ -101,30 +97,30 @@ constexpr Experiment kExperiments[] = {
      "Xiong et al., 2002.04745, lemma 2; Sun et al., The Curse of Depth in Large Language Models, 2502.05795",
      stream_growth},
     {"collapse",
-     "At the initial weights a block of Pre-LN changes what a norm makes of the stream by ever less, like the inverse "
-     "root of its number; a block of Post-LN does not.",
+     "At the initial weights a block of Pre-LN changes the normalised stream the less the later it comes, like the "
+     "inverse root of its number; a block of Post-LN does not.",
      "Xie et al., 2304.14802, section 2.2", collapse},
     {"bounded-update",
-     "One step of SGD moves what DeepNorm gives by the same amount whatever its depth; Post-LN at least in proportion "
-     "to depth, Pre-LN less than that.",
+     "One step of SGD changes DeepNorm's output by the same amount at every depth, Post-LN's at least in proportion to "
+     "depth, and Pre-LN's less than in proportion.",
      "Wang et al., 2203.00555, section 3; Wang et al., Foundation Transformers, 2210.06423, section 3", bounded_update,
      kTakesFull},
     {"stop-gradient",
-     "GPAS scales the stream down and leaves the gradient of the first block as large as it was: without its "
-     "stop-gradient every scaling would take its factor from that.",
+     "GPAS scales the stream down and keeps the size of the first block's gradient: without its stop-gradient every "
+     "scaling would multiply that gradient by its factor.",
      "Chen et al., GPAS, 2506.22049, section 3", stop_gradient},
     {"warm-up", "At a high rate Post-LN learns with warm-up only; Pre-LN learns with and without.",
      "Xiong et al., 2002.04745, section 3.2", warm_up},
     {"perplexity",
-     "Of small language models trained alike those with Mix-LN, with LayerNorm Scaling and with GPAS have less "
-     "perplexity than that with Pre-LN.",
+     "Small language models with Mix-LN, LayerNorm Scaling and GPAS have a lower perplexity than the model with "
+     "Pre-LN, trained alike.",
      "Li et al., 2412.13795, table 1; Sun et al., 2502.05795, table 1; Chen et al., 2506.22049, table 1", perplexity,
      kReadsData | kTakesFull | kUntested},
     {"recurrent-norms", "A GRU learns with RMSNorm as fast as with LayerNorm, and with either faster than without.",
      "Zhang and Sennrich, 1910.07467, section 6.1", recurrent_norms, kTakesFull},
     {"recurrent-centre",
-     "LayerNorm in a GRU does not see that all weights are shifted by a constant, in training either; RMSNorm and no "
-     "norm do.",
+     "LayerNorm in a GRU is invariant to a constant shift of all weights, in training as well; RMSNorm and no norm are "
+     "not.",
      "Zhang and Sennrich, 1910.07467, section 4 and figure 4", recurrent_centre, kTakesFull},
     {"translator-norms", "An encoder-decoder with RMSNorm gets no more words wrong than one with LayerNorm.",
      "Zhang and Sennrich, 1910.07467, section 6.1", translator_norms, kTakesFull | kOnDevice},
@@ -132,8 +128,8 @@ constexpr Experiment kExperiments[] = {
      "Zhang and Sennrich, 1910.07467, section 6.4 and table 8", image_norms,
      kReadsData | kTakesFull | kOnDevice | kUntested},
     {"zoo",
-     "On one task, at a rate at which Pre-LN learns at once, Post-LN needs a warm-up; who else does, and what goes on "
-     "inside of each connection, is in the tables.",
+     "On one task, at a learning rate at which Pre-LN learns at once, Post-LN needs a warm-up. The tables show which "
+     "other connections do, and the gradients and streams of each.",
      "Xiong et al., 2002.04745, section 3; docs/normalization.md, Other connections", zoo, kTakesFull | kUntested},
 };
 
@@ -169,7 +165,7 @@ const reports::Schema<Finding>& experiment_schema() {
               "`confirmed`, `refuted` or `undecided`")
           .add("sentence", &Finding::sentence, "the finding with the numbers that decide")
           .add(
-              "tables", [](const Finding& f) { return f.result.tables; }, "what was measured", reports::table_fields())
+              "tables", [](const Finding& f) { return f.result.tables; }, "the measurements", reports::table_fields())
           .add(
               "figures", [](const Finding& f) { return f.result.figures; }, "its curves", reports::figure_fields())};
   return schema;

@@ -1,5 +1,6 @@
 // Experiments: each has a claim of a paper, a measurement small enough for a laptop, and a condition that would refute
-// the claim. `isonorm experiment NAME` runs one. A new experiment is a function in papers/ and a row in experiment.cpp.
+// the claim. `isonorm experiment NAME` runs one. A new experiment is a function in papers/, its name below and a row in
+// experiment.cpp.
 #pragma once
 
 #include <functional>
@@ -48,21 +49,29 @@ struct ExperimentResult {
   std::string data_sha256 = {};  // if it read data
 };
 
-// Which of ExperimentOptions the experiment uses: data, seeds, full, device (without kOnDevice it runs on the CPU).
-// kUntested: the tests skip it, because its verdict depends on the machine's speed or it takes a minute.
+// The members of ExperimentOptions that the experiment uses: data, seeds, full, device (without kOnDevice it runs on
+// the CPU). kUntested: the tests skip it, because its verdict depends on the machine's speed or it takes a minute.
 enum ExperimentTrait : unsigned { kReadsData = 1, kTakesSeeds = 2, kTakesFull = 4, kOnDevice = 8, kUntested = 16 };
+
+using Measure = ExperimentResult(const ExperimentOptions& options);
 
 struct Experiment {
   const char* name;
   const char* claim;  // one sentence
   const char* source;
-  ExperimentResult (*measure)(const ExperimentOptions& options);
+  Measure* measure;
   unsigned traits = 0;  // ExperimentTrait, combined by |
 
   ExperimentResult run(const ExperimentOptions& options) const;
 
   bool has(ExperimentTrait t) const { return (traits & t) != 0; }
 };
+
+// The functions of the rows. Each is described where it is defined.
+Measure invariance, trajectories, paper_curves, paper_speed, norm_cost, conversion, peri_ln_forms, olmo2_forms,
+    hyper_connection_forms, qk_norm_forms, pointwise_forms, sharded_norms, tensor_parallel, zero_memory, controls,
+    last_gradient, first_gradient, gradient_profile, stream_growth, collapse, bounded_update, stop_gradient, warm_up,
+    zoo, perplexity, recurrent_norms, recurrent_centre, image_norms, translator_norms, precision;
 
 // All experiments.
 std::span<const Experiment> experiments();
@@ -72,7 +81,7 @@ const Experiment& find_experiment(std::string_view name);
 // The report: claim, verdict, tables and figures.
 reports::Document document_of(const Experiment& experiment, const ExperimentOptions& options,
                               const ExperimentResult& result, double seconds);
-// The JSON of it.
+// The result as JSON.
 const reports::Description& experiment_description();
 
 }  // namespace isonorm::papers

@@ -2,13 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/reduce.h"
 #include "core/printed.h"
-#include "core/random.h"
-#include "io/data/published_sets.h"
 #include "io/sha256.h"
-#include "lab/papers/all.h"
+#include "isonorm.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/images/conv_pool.h"
 #include "lab/papers/images/zca.h"
 #include "lab/papers/rivals.h"
@@ -80,13 +77,13 @@ ExperimentResult image_norms(const ExperimentOptions& o) {
       .heading = "Test errors and times of ConvPool-CNN-C",
       .columns = {"norm", "error, %", "loss at the end", "time of a step", "published error, %", "published time"},
       .caption =
-          text("Fashion-MNIST, the first ", s.tested, " test images, behind ", s.steps, " steps of Adam at 0.003 with ",
+          text("Fashion-MNIST, the first ", s.tested, " test images, after ", s.steps, " steps of Adam at 0.003 with ",
                s.batch, " images each, whitened, with noise and dropout; ", s.width, " and ", 2 * s.width,
                " channels. Times are medians of the ratio to the step without a norm on the same batch, with their "
                "intervals of 99.8 %; f32, ",
                machine_text(), ", ", o.device,
-               ". Published: CIFAR-10 with 96 and 192 channels behind 200 epochs, time of an epoch; which entries its "
-               "LayerNorm averages is not said.")};
+               ". Published: CIFAR-10 with 96 and 192 channels after 200 epochs, time of an epoch; the paper does not "
+               "say which entries its LayerNorm averages.")};
   std::vector<double> errors, times;
   for (size_t i = 0; i < kCount; ++i) {
     const Method& m = kMethods[i];
@@ -97,9 +94,10 @@ ExperimentResult image_norms(const ExperimentOptions& o) {
   }
   const double noise = two_standard_errors(errors[kRms], errors[kLayer], s.tested);
   r.confirmed = errors[kRms] <= errors[kLayer] + noise;
-  r.measured = text("RMSNorm's test error is ", percent(errors[kRms]), " %, LayerNorm's ", percent(errors[kLayer]),
-                    " %, that without a norm ", percent(errors[0]), " %; a step takes ", printed("%.2f", times[kRms]),
-                    " and ", printed("%.2f", times[kLayer]), " times as long as without a norm.");
+  r.measured =
+      text("RMSNorm's test error is ", percent(errors[kRms]), " %, LayerNorm's ", percent(errors[kLayer]),
+           " %, the error without a norm ", percent(errors[0]), " %; a step takes ", printed("%.2f", times[kRms]),
+           " and ", printed("%.2f", times[kLayer]), " times as long as without a norm.");
   r.refuted = text("an error of RMSNorm above LayerNorm's by more than two standard errors, ", percent(noise), " %");
   r.tables = {std::move(table)};
   r.figures = {losses_of(all, "Training losses of ConvPool-CNN-C", "batches, noise and dropout")};

@@ -1,16 +1,9 @@
 // E13. y = norm(W z) before and after a change of W or z; eps = 0, f64. A norm is invariant if y does not change.
 #include <cmath>
 
-#include "autograd/engine.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "core/printed.h"
-#include "lab/papers/all.h"
+#include "isonorm.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "streams/coordinates.h"
 #include "streams/stream.h"
@@ -92,7 +85,7 @@ reports::Panel invariance_panel(const Data& data, const Tensor& c, reports::Text
                         .high = 100,
                         .zones = {{"good", "invariant", 1e-17, kSame}, {"bad", "not invariant", kDifferent, 100}}};
   for (const Change& change : kChanges) plot.rows.push_back({change.name, {}});
-  table = {.heading = "What a norm does not see", .columns = {"norm"}};
+  table = {.heading = "Invariance of norms", .columns = {"norm"}};
   for (const Change& change : kChanges) table.columns.push_back(change.name);
   for (const System& s : kSystems) {
     const Tensor y = s.run(data);
@@ -105,7 +98,7 @@ reports::Panel invariance_panel(const Data& data, const Tensor& c, reports::Text
     }
     table.rows.push_back(std::move(row));
   }
-  table.caption = "yes, no: whether the paper calls the norm invariant; beside it the largest |y - y'| measured.";
+  table.caption = "yes, no: the paper's claim that the norm is invariant, with the largest measured |y - y'|.";
   panel.drawing = std::move(plot);
   return panel;
 }
@@ -132,8 +125,8 @@ reports::TextTable gradient_table(const Data& data, const Tensor& gain, const Te
   reports::TextTable table{.heading = "How gradients scale",
                            .columns = {"norm", "gradient of", "inputs x 3", "expected x", "W x 3", "expected x"},
                            .caption =
-                               "Deviation of the gradient from the one before the change times the expected factor, "
-                               "relative to its largest entry."};
+                               "Deviation of the gradient from the gradient before the change times the expected "
+                               "factor, relative to its largest entry."};
   const auto add_norm = [&](const char* name, Tensor (*norm)(const Data&)) {
     const Gradients base = gradients(norm, data, gain, upstream);
     const Gradients inputs = gradients(norm, {data.w, kFactor * data.z}, gain, upstream);
@@ -199,20 +192,20 @@ ExperimentResult invariance(const ExperimentOptions& options) {
   r.tables.emplace_back();
   r.figures.push_back(
       {.name = "table",
-       .heading = "What a norm does not see",
+       .heading = "Invariance of norms",
        .panels = {invariance_panel(data, c, r.tables[0], margin)},
-       .caption = "Every norm under every change. Filled dots have to lie on the left, hollow ones on the right; "
-                  "between the two zones nothing may lie. RMSNorm differs from LayerNorm in one place: a shift common "
-                  "to all rows of W, and a recentred W takes that difference away."});
+       .caption = "Every norm under every change. Filled dots have to be on the left, hollow ones on the right, and "
+                  "none between the two zones. RMSNorm differs from LayerNorm in one place: a shift common to all rows "
+                  "of W, and a recentred W takes that difference away."});
   r.tables.push_back(gradient_table(data, gain, upstream, margin));
   r.figures.push_back({.name = "gradient",
                        .heading = "The larger the weights, the smaller the steps",
                        .panels = {scale_panel(data, gain, upstream)},
-                       .caption = "Norm of dL/dW relative to that at scale 1. Behind a norm it falls as 1 / scale: "
+                       .caption = "Norm of dL/dW relative to its value at scale 1. With a norm it falls as 1 / scale: "
                                   "weights that have grown learn more slowly, without any schedule."});
   r.confirmed = margin.kept();
-  r.measured = text("Where the table says invariant, nothing changes by more than ", scientific(margin.largest_same()),
-                    "; elsewhere everything changes by at least ", scientific(margin.smallest_different()), ".");
+  r.measured = text("Invariant norms change by at most ", scientific(margin.largest_same()),
+                    "; the others change by at least ", scientific(margin.smallest_different()), ".");
   r.refuted = margin.refuted();
   return r;
 }

@@ -31,8 +31,8 @@ class Margin {
   double smallest_different() const { return smallest_; }
 
   std::string refuted() const {
-    return text("one deviation above ", scientific(same_), " where none is expected, or one below ",
-                scientific(different_), " where one is");
+    return text("one deviation above ", scientific(same_), " if the outputs should agree, or below ",
+                scientific(different_), " if they should differ");
   }
 
  private:

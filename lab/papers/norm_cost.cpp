@@ -1,12 +1,10 @@
 // E14: time of single norms, forward and backward, compared with LayerNorm.
 #include <algorithm>
 
-#include "autograd/engine.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/random.h"
 #include "core/printed.h"
 #include "core/system/stopwatch.h"
-#include "lab/papers/all.h"
+#include "isonorm.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/nets/deep_net.h"
 #include "lab/papers/timing/turns.h"
 
@@ -47,7 +45,7 @@ std::function<double()> work_of(const Kind& k, int64_t width) {
 ExperimentResult norm_cost(const ExperimentOptions& o) {
   ExperimentResult r;
   reports::TextTable table{
-      .heading = "Times of norms, forward and backward, beside LayerNorm",
+      .heading = "Times of norms, forward and backward, relative to LayerNorm",
       .columns = {"norm"},
       .caption = text("Medians of the ratio, with their intervals of 99.8 %, in the same round; ", kRows,
                       " rows in f32, no gain, ", machine_text(), ". LayerNorm itself in microseconds.")};
@@ -76,10 +74,10 @@ ExperimentResult norm_cost(const ExperimentOptions& o) {
   r.confirmed = rms.ahead == std::ssize(kWidths) && crms.ahead == std::ssize(kWidths);
   r.undecided = !r.confirmed && !rms.lost() && !crms.lost();
   r.measured =
-      text("RMSNorm takes ", span(kRms), " of LayerNorm's time, forward and backward, CRMSNorm of as many entries ",
-           span(kCrms), ", of one entry fewer ", span(3), ".");
+      text("RMSNorm takes ", span(kRms), " of LayerNorm's time, forward and backward, CRMSNorm with d entries ",
+           span(kCrms), ", with d - 1 entries ", span(3), ".");
   r.refuted =
-      "more widths at which either is slower than LayerNorm beyond the intervals, than such at which it is faster";
+      "more widths for which either is slower than LayerNorm beyond the intervals than widths for which it is faster";
   r.tables = {std::move(table)};
   r.figures = {curve_figure("norm-cost", "Time divided by LayerNorm's",
                             "Forward and backward, by the width of a row; below 1: faster.", "width", widths, curves)};

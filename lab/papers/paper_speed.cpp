@@ -1,17 +1,14 @@
-// Times of the forms on the paper's models: its tables 3 to 5 and figures 4b and 5, as many cells as a budget allows.
+// Times of the forms on the paper's models: its tables 3 to 5 and figures 4b and 5, for the cells that a budget allows.
 #include <algorithm>
 #include <cmath>
 #include <memory>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/random.h"
 #include "core/printed.h"
 #include "core/system/stopwatch.h"
-#include "lab/papers/all.h"
+#include "isonorm.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/timing/paper_cell.h"
 #include "lab/papers/timing/turns.h"
-#include "optim/adam.h"
-#include "streams/transformer.h"
 #include "training/steps/step.h"
 
 namespace isonorm::papers {
@@ -99,7 +96,7 @@ Turns timed(const PaperCell& c, const Budget& budget, const ExperimentOptions& o
   return in_turns(works, {.seconds = budget.seconds, .fewest = kFewest});
 }
 
-// Results of all inference cells or of all training cells, and the sentence that sums them up.
+// Results of the inference cells or of the training cells, and the sentence that sums them up.
 struct Shown {
   const char* name;
   int cells = 0;
@@ -114,7 +111,7 @@ struct Shown {
   }
   std::string sentence() const {
     const auto mean = [&](size_t m) { return printed("%.3f", std::exp(logs[m] / std::max(1, cells))); };
-    return text("Of ", cells, " cells of ", name, " Pre-RMSNorm is faster than Pre-LN in ", rms.ahead,
+    return text("In ", cells, " cells of ", name, " Pre-RMSNorm is faster than Pre-LN in ", rms.ahead,
                 " and slower in ", rms.behind, " beyond the intervals, no norm faster than Pre-RMSNorm in ", none.ahead,
                 " and slower in ", none.behind, "; in the geometric mean no norm takes ", mean(kNone),
                 " of Pre-LN's time, Pre-RMSNorm ", mean(kRms), ", Pre-CRMSNorm ", mean(3), ", of the same width ",
@@ -159,11 +156,12 @@ ExperimentResult paper_speed(const ExperimentOptions& o) {
     table.rows.push_back(std::move(row));
     chart.ticks.push_back(text(done));
   }
-  table.caption = text(
-      "Medians of the ratio, with their intervals of 99.8 %, to Pre-LN in the same round; f32, ", machine_text(), ", ",
-      o.device, ". No norm leaves out the last one, too. Pre-CRMSNorm stores ",
-      "d - 1 of d entries, of the same width it is Pre-LN of d + 1. In the paper, average over ViTs and batches on ",
-      "16 CPU threads, inference: 0.8697 without norm, 0.9012, 0.8857 (table 3); its ratios here are of GPUs.");
+  table.caption =
+      text("Medians of the ratio, with their intervals of 99.8 %, to Pre-LN in the same round; f32, ", machine_text(),
+           ", ", o.device, ". No norm leaves out the last one, too. Pre-CRMSNorm stores ",
+           "d - 1 of d entries; with the same stored width it is Pre-LN of d + 1. In the paper, average over ViTs and "
+           "batches on ",
+           "16 CPU threads, inference: 0.8697 without norm, 0.9012, 0.8857 (table 3); its ratios here are of GPUs.");
   chart.steps = done;
   reports::fit_axis(chart);
   r.tables = {std::move(table)};
@@ -182,8 +180,8 @@ ExperimentResult paper_speed(const ExperimentOptions& o) {
   r.measured =
       text(shown[0].sentence(), shown[1].sentence(), left_out.empty() ? "" : text("Left out: ", left_out, "."));
   r.refuted =
-      "more cells of inference, or of training, in which Pre-RMSNorm is slower than Pre-LN, or no norm than "
-      "Pre-RMSNorm, than such in which it is faster";
+      "more cells of inference, or of training, in which Pre-RMSNorm is slower than Pre-LN, or no norm slower than "
+      "Pre-RMSNorm, than cells in which it is faster";
   return r;
 }
 

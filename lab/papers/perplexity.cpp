@@ -1,18 +1,13 @@
 // E17: perplexities of small language models by connection, next to the papers' figures for models of 130M and 250M.
 #include <cmath>
 
-#include "autograd/grad_mode.h"
 #include "core/printed.h"
-#include "core/random.h"
-#include "io/data/text.h"
 #include "io/sha256.h"
-#include "lab/papers/all.h"
+#include "isonorm.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "lab/papers/nets/deep_net.h"
-#include "nn/gpt.h"
 #include "nn/residual/gpas.h"
-#include "optim/adam.h"
-#include "optim/schedule.h"
 #include "training/steps/step.h"
 
 namespace isonorm::papers {
@@ -84,13 +79,10 @@ ExperimentResult perplexity(const ExperimentOptions& o) {
   ExperimentResult r;
   const std::string made = o.data.empty() ? data::made_text(o.seed, 1 << 18) : "";
   const data::Text text =
-      o.data.empty()
-          ? data::Text(memory_bytes(made, "made text"), o.seed,
-                       0.1)
-          : data::Text(o.data, o.seed, 0.1);
+      o.data.empty() ? data::Text(memory_bytes(made, "made text"), o.seed, 0.1) : data::Text(o.data, o.seed, 0.1);
   if (!o.data.empty()) r.data_sha256 = io::sha256_of_files({o.data});
   check(text.held_out_windows(kContext) > 0, "perplexity: ", o.data, " has ", text.length(),
-        " bytes; a tenth of them is held out, expected more than ", kContext);
+        " bytes; a tenth is held out, expected more than ", kContext);
   constexpr size_t kCount = std::size(kKinds);
   std::vector<Trained> all(kCount * kSeeds);
   o.train_all(all.size(), [&](size_t i) {
@@ -98,9 +90,9 @@ ExperimentResult perplexity(const ExperimentOptions& o) {
   });
   reports::TextTable table{
       .heading = "Perplexity by connection",
-      .columns = {"connection", "perplexity", "beside Pre-LN, %", "and 95 % of such means", "published, 130M and 250M"},
+      .columns = {"connection", "perplexity", "relative to Pre-LN, %", "95 % interval", "published, 130M and 250M"},
       .caption =
-          isonorm::text("Of bytes that were not trained on; ", s.depth, " blocks of width ", s.width,
+          isonorm::text("On held-out bytes; ", s.depth, " blocks of width ", s.width,
                         ", RMSNorm by definition, SwiGLU, rotary positions, no biases; ", s.steps, " steps of Adam at ",
                         kRate, " with ", kRows, " rows of ", kContext, " bytes; geometric means over ", kSeeds,
                         " seeds, differences within a seed: the same weights and batches.")};
@@ -123,9 +115,9 @@ ExperimentResult perplexity(const ExperimentOptions& o) {
     if (k > 0 && k <= kRivals) {
       if (d.mean + d.half < 0) ++below;
       if (d.mean - d.half > 0) ++above;
-      r.measured +=
-          isonorm::text(r.measured.empty() ? "Beside Pre-LN's, perplexity is " : ", ", percent(d.mean), " % (",
-                        percent(d.mean - d.half), " to ", percent(d.mean + d.half), ") with ", kind.connection.name);
+      r.measured += isonorm::text(r.measured.empty() ? "Relative to Pre-LN, perplexity changes by " : ", ",
+                                  percent(d.mean), " % (", percent(d.mean - d.half), " to ", percent(d.mean + d.half),
+                                  ") with ", kind.connection.name);
     }
     table.rows.push_back({{kind.connection.name},
                           reports::printed_cell("%.4f", std::exp(mean)),
@@ -136,7 +128,7 @@ ExperimentResult perplexity(const ExperimentOptions& o) {
   r.confirmed = below == kRivals;
   r.undecided = !r.confirmed && above == 0;
   r.measured += isonorm::text("; the papers' order is ", r.confirmed ? "seen." : "not seen at this size.");
-  r.refuted = "one of these three that is above Pre-LN in 95 of 100 such means";
+  r.refuted = "one of these three whose 95 % interval lies above Pre-LN";
   r.tables = {std::move(table)};
   r.figures = {curve_figure("loss", "Training losses by connection",
                             isonorm::text("Means over ", kSeen, " steps and ", kSeeds, " seeds."), "step", at, curves)};

@@ -5,13 +5,10 @@
 #include <numeric>
 
 #include "core/printed.h"
-#include "core/random.h"
-#include "optim/schedule.h"
-#include "lab/papers/all.h"
+#include "isonorm.h"
+#include "lab/papers/experiment.h"
 #include "streams/parametrize.h"
 #include "training/build_model.h"
-#include "training/steps/loop.h"
-#include "training/source.h"
 
 namespace isonorm::papers {
 namespace {
@@ -83,7 +80,7 @@ ExperimentResult precision(const ExperimentOptions& options) {
                            .columns = {"training"},
                            .caption = text("Means over ", kLast,
                                            " steps up to the one that the column names; the last column is the "
-                                           "difference of the last mean from that of f32. f32 from ",
+                                           "difference of the last mean from f32's. f32 from ",
                                            kOthers, " other initial weights: up to ", fixed(spread), " from it.")};
   for (int step = kLast; step <= kSteps; step += kLast) table.columns.push_back(text("step ", step));
   table.columns.push_back("minus f32");

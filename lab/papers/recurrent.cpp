@@ -3,15 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/engine.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/shape.h"
 #include "core/printed.h"
-#include "nn/recurrent/recurrent.h"
-#include "optim/adam.h"
-#include "lab/papers/all.h"
+#include "isonorm.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "lab/papers/nets/deep_net.h"
 #include "streams/parametrize.h"
@@ -107,7 +101,7 @@ double mean_before(const std::vector<double>& losses, double step) {
   return mean;
 }
 
-// mean_before() of one kind at each of `steps`, mean over the seeds.
+// mean_before() of a kind at each step of `steps`, mean over the seeds.
 Curve curve_of(const char* name, const char* css, const Runs& runs, size_t kind, const std::vector<double>& steps) {
   Curve curve{name, css, std::vector<double>(steps.size())};
   for (size_t i = kind * kSeeds; i < (kind + 1) * kSeeds; ++i)
@@ -118,9 +112,9 @@ Curve curve_of(const char* name, const char* css, const Runs& runs, size_t kind,
 std::string fixed(double x) { return printed("%.3f", x); }
 
 std::string task_of(const Scale& s) {
-  return text("Every token is to say which one came ", s.delay, " before it: ", s.vocabulary, " of them, ", s.time,
-              " in a row, ", kBatch, " rows a step, Adam at ", s.rate, ", f64; a GRU of ", s.hidden,
-              " that begins with orthogonal recurrent weights. Knowing nothing the loss is ",
+  return text("For each token, the GRU predicts the token ", s.delay, " before it: ", s.vocabulary, " tokens, ", s.time,
+              " in a row, ", kBatch, " rows a step, Adam at ", s.rate, ", f64; hidden size ", s.hidden,
+              ", orthogonal initial recurrent weights. The loss of a uniform prediction is ",
               printed("%.2f", std::log(static_cast<double>(s.vocabulary))), ".");
 }
 
@@ -159,8 +153,8 @@ ExperimentResult recurrent_norms(const ExperimentOptions& o) {
            " with RMSNorm of 25 % and of 6.25 % of the entries; RMSNorm's minus LayerNorm's is ", fixed(apart.mean),
            " +- ", fixed(apart.half), " (95 %).");
   r.refuted =
-      "a loss of RMSNorm a tenth above or below LayerNorm's beyond that interval, or one of either above that without "
-      "a norm";
+      "a loss of RMSNorm a tenth above or below LayerNorm's beyond the interval, or a loss of either above the loss "
+      "without a norm";
   r.tables = {curve_table("Losses of a GRU", text(task_of(s), " Means over ", kSeen, " steps and ", kSeeds, " seeds."),
                           "step", at, ends)};
   r.figures = {curve_figure("loss", "Losses of a GRU", task_of(s), "step", steps, curves)};
@@ -191,13 +185,13 @@ ExperimentResult recurrent_centre(const ExperimentOptions& o) {
   };
   const double none = ends[3].values[2], rms = ends[5].values[2], before = ends[2].values[2];
   r.confirmed = apart(1) < 1e-9 && apart(0) > 1e-2 && apart(2) > 1e-2;
-  r.measured =
-      text("With all weight matrices ", kCentre, " higher, LayerNorm's losses are those from weights around 0, to ",
-           scientific(apart(1)), " over 50 steps; after ", s.steps, " steps RMSNorm's is ", fixed(rms), " instead of ",
-           fixed(before), ", that without a norm ", fixed(none),
-           ". That RMSNorm does not suffer from such weights, as its authors' figure has it, is ",
-           rms < 1.25 * before ? "seen." : "not seen: it learns, later.");
-  r.refuted = "losses of LayerNorm further than 1e-9 apart, or of one of the others nearer than 1e-2";
+  r.measured = text("With all weight matrices ", kCentre,
+                    " higher, LayerNorm's losses equal the losses from weights around 0 to ", scientific(apart(1)),
+                    " over 50 steps; after ", s.steps, " steps RMSNorm's is ", fixed(rms), " instead of ",
+                    fixed(before), ", the loss without a norm ", fixed(none),
+                    ". That RMSNorm does not suffer from such weights, as its authors' figure has it, is ",
+                    rms < 1.25 * before ? "seen." : "not seen: it learns, later.");
+  r.refuted = "losses of LayerNorm further than 1e-9 apart, or losses of another kind nearer than 1e-2";
   r.tables = {curve_table("Losses from weights around 0 and around 0.2",
                           text(task_of(s), " Means over ", kSeen, " steps and ", kSeeds, " seeds."), "step", at, ends)};
   r.figures = {curve_figure("loss", "Losses from weights around 0 and around 0.2", task_of(s), "step", steps, curves)};

@@ -32,7 +32,7 @@ inline constexpr size_t kShownSteps = 20;  // losses are shown as means over thi
 
 // Name, percentage of wrong answers, loss at the end, and step time divided by the reference's.
 std::vector<reports::TextCell> row_of(const Rival& rival, double wrong, const Rival& reference);
-// The losses of all models, step by step.
+// Every model's losses, step by step.
 reports::Figure losses_of(const Rivals& all, const char* heading, const char* what_is_the_same);
 
 // The fraction in percent, as "12.34".

@@ -1,12 +1,10 @@
 // E16. Figures 6 and 7 of the paper show losses that coincide; a proof on the same batches says how exactly.
 #include <filesystem>
 
-#include "core/error.h"
 #include "core/printed.h"
-#include "equivalence/judge/criterion.h"
-#include "equivalence/lockstep/prove.h"
 #include "equivalence/text/proof_text.h"
-#include "lab/papers/all.h"
+#include "isonorm.h"
+#include "lab/papers/experiment.h"
 #include "training/model_row.h"
 
 namespace isonorm::papers {
@@ -48,9 +46,9 @@ ExperimentResult proved(const training::TrainingOptions& training, const Experim
   reports::Document d = document_of(proof);
   r.measured = closing(d);
   r.refuted = text(
-      "one step at which loss, gradient or weights of a form exceed 30 times what the controls reached, or by a "
-      "negative control that stays below ",
-      separation(proof.options.training.dtype), " times that");
+      "one step at which loss, gradient or weights of a form exceed 30 times the controls' deviation, or by a negative "
+      "control that stays below ",
+      separation(proof.options.training.dtype), " times the controls' deviation");
   r.tables = std::move(d.tables);
   r.figures = std::move(d.figures);
   if (!training.data.empty()) r.data_sha256 = proof.manifest.data_sha256;

@@ -4,18 +4,9 @@
 #include <cmath>
 #include <memory>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "core/printed.h"
-#include "core/random.h"
-#include "core/view.h"
-#include "io/data/pairs.h"
-#include "nn/encoder_decoder.h"
-#include "nn/residual/all.h"
-#include "optim/schedule.h"
-#include "lab/papers/all.h"
+#include "isonorm.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/rivals.h"
 
 namespace isonorm::papers {
@@ -138,9 +129,9 @@ ExperimentResult translator_norms(const ExperimentOptions& o) {
       .columns = {"norm", "words wrong, %", "loss at the end", "time of a step", "published BLEU", "published time"},
       .caption = text("Made words of up to ", s.context - 1, " of ", s.letters,
                       " letters, to be written backwards in another alphabet; ", tested,
-                      " that were held out, decoded greedily behind ", s.steps, " steps of Adam, at up to ", s.rate,
+                      " held-out words, decoded greedily after ", s.steps, " steps of Adam, at up to ", s.rate,
                       ", with ", s.rows, " words each and label smoothing of 0.1; width ", s.width, ", ", s.depth,
-                      " blocks in each stack, a norm behind every sum. Times are medians of the ratio to LayerNorm's "
+                      " blocks in each stack, a norm after every sum. Times are medians of the ratio to LayerNorm's "
                       "step on the same batch, with their intervals of 99.8 %; f32, ",
                       machine_text(), ", ", o.device,
                       ". Published: Transformer base on WMT14 and WMT17, time of 1,000 steps on a V100.")};

@@ -1,9 +1,7 @@
 #include "lab/probes/architecture.h"
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/pointwise.h"
-#include "core/random.h"
 #include "equivalence/lockstep/made_examples.h"
+#include "isonorm.h"
 #include "streams/parametrize.h"
 #include "training/from_outside.h"
 #include "training/options/rows.h"

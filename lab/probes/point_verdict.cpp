@@ -1,10 +1,10 @@
-#include "lab/probes/point_verdict.h"
-
+// Judges the errors at random points.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "core/printed.h"
+#include "lab/probes/point_errors.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -8,7 +8,7 @@
 
 namespace isonorm::nn {
 
-// The cache of one attention layer: [batch, key heads, time, head_width], undefined if it is empty.
+// The cache of an attention layer: [batch, key heads, time, head_width], undefined if it is empty.
 struct KeyValues {
   Tensor keys, values;
 
@@ -28,7 +28,7 @@ struct BlockCache {
 class DecodingCache {
  public:
   int64_t time() const { return blocks_.empty() ? 0 : blocks_[0].own.time(); }  // tokens seen
-  // Row i of the batch becomes the former row rows[i]: beam search keeps some of its beams, some of them several times.
+  // Row i of the batch becomes the former row rows[i]: beam search keeps some beams, and some of these several times.
   void choose(std::span<const int64_t> rows);
   BlockCache& of(size_t block);
 

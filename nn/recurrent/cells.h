@@ -14,8 +14,8 @@ inline constexpr const char* kRecurrentNormNames[] = {"none", "layer", "rms"};
 constexpr const char* name_of(RecurrentNorm n) { return kRecurrentNormNames[static_cast<size_t>(n)]; }
 
 // uniform: as PyTorch, all parameters uniform in +-1/sqrt(hidden). orthogonal: as the layers of 1910.07467, the
-// recurrent matrix of each gate is orthogonal. So is the input matrix of each gate if it has `hidden` inputs; otherwise
-// it is normal with deviation 0.01. Biases are 0.
+// recurrent matrix of each gate is orthogonal. The input matrix of each gate is orthogonal, too, if it has `hidden`
+// inputs; otherwise it is normal with deviation 0.01. Biases are 0.
 enum class RecurrentInitialisation { uniform, orthogonal };
 
 struct RecurrentOptions {
@@ -45,7 +45,7 @@ class GateNorm : public Module {
   Parameter &weight_, &bias_;
 };
 
-// The computation of one step. A cell's state is `parts` tensors [batch, hidden]; the first is its output.
+// The computation of a step. A cell's state is `parts` tensors [batch, hidden]; the first is its output.
 class Cell : public Module {
  public:
   // x [batch, time, in] -> the steps' inputs [batch, time, gates], computed for all steps in one product.

@@ -8,7 +8,7 @@
 
 namespace isonorm::nn {
 
-// A stack of blocks is a model's only one, or one of the two of an encoder-decoder (Vaswani et al., 1706.03762). A
+// A stack of blocks is a model's only stack, or a stack of an encoder-decoder (Vaswani et al., 1706.03762). A
 // decoder's blocks have a third sub-layer between the other two: cross-attention to the encoder's rows.
 enum class Stack { alone, encoder, decoder };
 
@@ -48,7 +48,7 @@ struct Arrangement {
   // initial matrices of a block (null: the layers' own distributions).
   bool inner_norms = false;
   void (*initialise)(const BlockWeights& weights, const BlockPlace& place) = nullptr;
-  // The first branch reads the embeddings as they are, without a norm.
+  // The first branch reads the embeddings without a norm.
   bool bare_entry = false;
 };
 
@@ -61,7 +61,7 @@ constexpr bool operator==(const Arrangement& a, const Arrangement& b) {
 // Throws, naming `name`, if there is no such block.
 void check_place(const char* name, const BlockPlace& place);
 
-// For Arrangement::initialise: queries and keys from Xavier's normal distribution, the other matrices from `gain` times
+// An Arrangement::initialise: queries and keys from Xavier's normal distribution, the other matrices from `gain` times
 // it, and values and outputs of cross-attention from `cross` times it (Wang et al., 2203.00555, figure 2, and
 // 2210.06423, figure 2). Biases keep their values.
 void initialise_scaled(const BlockWeights& weights, double gain, double cross = 1);
@@ -76,7 +76,7 @@ template <class Make> BlockConnections each_sublayer(const BlockPlace& place, Ma
   return c;
 }
 
-// For Arrangement::block and Arrangement::last, if they need only the norms' options: each connection is a C.
+// An Arrangement::block or Arrangement::last, if it needs only the norms' options: each connection is a C.
 template <class C> BlockConnections block_of(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
   return each_sublayer(place, [&](int64_t) { return std::make_unique<C>(width, norms); });
 }

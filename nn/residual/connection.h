@@ -14,7 +14,7 @@ struct ConnectionOptions {
   bool bias = true;                 // false: only the gain
   NormKind kind = NormKind::layer;  // none: branches read the residual stream itself
   MixedPrecision precision = {};
-  // Whether the linear layers that read the norm's result can absorb its gain and bias, because nothing else reads it.
+  // True if the linear layers that read the norm's result can absorb its gain and bias, because nothing else reads it.
   // False: the result becomes the residual stream or is added to it.
   bool foldable = true;
   bool folded = false;  // gains and biases that can be folded into linear layers are: the norm has none
@@ -33,25 +33,26 @@ class Connection : public Norm {
  public:
   Connection(int64_t width, const ConnectionOptions& options);
 
-  // The rows that the branch reads, or the head after the last sub-layer. Shape of the residual stream; its dtype or the
-  // branches'.
+  // The rows that the branch reads, or the head after the last sub-layer. Shape of the residual stream; its dtype or
+  // the branches'.
   virtual Tensor read(Residual& r) = 0;
   // The same in the dtype of the branches.
   Tensor rows(Residual& r);
-  // Adds the branch's output to the residual stream. Throws if their shapes differ, at the latest when the two are added.
+  // Adds the branch's output to the residual stream. Throws if their shapes differ, at the latest when the two are
+  // added.
   virtual void join(Residual& r, const Tensor& branch) = 0;
 
-  // True if read() gives rows of the residual stream, or a norm of them whose gain a linear layer can absorb. False for
-  // the embeddings that the first branch of Post-LN reads, and for rows after a gain that is not foldable.
+  // True if read() gives rows of the residual stream, or a norm of such rows whose gain a linear layer can absorb.
+  // False for the embeddings that the first branch of Post-LN reads, and for rows after a gain that is not foldable.
   virtual bool reads_residual() const { return true; }
   bool foldable() const { return foldable_; }
   const MixedPrecision& precision() const { return precision_; }
 
   using Rows = std::function<Tensor(const Tensor& rows)>;
   // Sets the projection shortcut (He et al., 1512.03385, equation 2). It maps rows that are added to the sum though no
-  // linear layer computed them, such as the rows of a norm after its gain. By default there is none.
+  // linear layer computed them, such as the rows of a norm after its gain. Without this call there is no shortcut.
   void project_by(Rows projection) { projection_ = std::move(projection); }
-  // For tensor parallelism (f of Megatron-LM, 1909.08053): passes the result of rows() through this map. Other ranks
+  // Tensor parallelism (f of Megatron-LM, 1909.08053): passes the result of rows() through this map. Other ranks
   // have a part of the branch or of the rows.
   void gather_by(Rows gather) { gather_ = std::move(gather); }
 

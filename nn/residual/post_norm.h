@@ -33,7 +33,7 @@ class PostNorm : public Connection {
 // The place of sub-layer i's connection in a block. last: the block is the last post-normalised one.
 PostPlace post_place(const BlockPlace& place, int64_t i, bool last = false);
 
-// For Arrangement::block: connections of class C, each made of its place and `more`.
+// An Arrangement::block: connections of class C, each made of its place and `more`.
 template <class C, class... More>
 BlockConnections post_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place,
                             const More&... more) {

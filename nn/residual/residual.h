@@ -1,5 +1,5 @@
-// The residual stream between two sub-layers. An added branch stays pending, and the next norm adds it in the pass in
-// which it normalizes the sum (autograd/ops/norm.h):
+// The residual stream between two sub-layers. An added branch stays pending, and the next norm adds it in the same pass
+// over the rows (autograd/ops/norm.h):
 //
 //   nn::Residual x = embedding(ids);
 //   x += attention(norm1(x));
@@ -11,7 +11,7 @@
 
 namespace isonorm::nn {
 
-// Tensors [..., width] of one floating dtype, except that a bf16 branch may be added to an f32 sum.
+// Tensors [..., width] of the same floating dtype, except that a bf16 branch may be added to an f32 sum.
 struct Residual {
   Tensor sum;        // the sum of the embeddings and the branches that were added
   Tensor pending;    // a branch that is computed but not yet added; undefined if there is none

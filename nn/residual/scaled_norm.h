@@ -1,5 +1,5 @@
 // LayerNorm Scaling (Sun et al., 2502.05795, equation 7): Pre-LN whose norms in block l = 1, 2, ... are multiplied by
-// 1/sqrt(l). As in the paper, the factor is fixed, with or without a gain. In the released code of GPAS it is the
+// 1/sqrt(l). The factor, as in the paper, is fixed, with or without a gain. In the released code of GPAS it is the
 // initial value of a learned gain: TransformerOptions::scaled_gains with pre_ln.
 #pragma once
 

@@ -112,7 +112,7 @@ class Script(unittest.TestCase):
                 self.assertEqual(found["failures"], [])
                 self.assertGreaterEqual(len(found["groups"]), groups)
             page = (Path(folder) / "gpu.html").read_text()
-            for title in ("Emulated against real", "Residual + norm, backward", "Where a step goes", "Table 3"):
+            for title in ("Emulated against real", "Residual + norm, backward", "Time of a step by kernel", "Table 3"):
                 self.assertIn(title, page)
             self.assertIn("the device was emulated on the CPU", page)
 

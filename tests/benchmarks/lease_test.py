@@ -141,7 +141,7 @@ class Lease(Played):
 
     def test_a_call_goes_on_where_the_last_one_stopped(self):
         said = self.script("lease", "--tiny", "--minutes", "0.05", code=run.GO_ON)  # too short for any part
-        self.assertRegex(said, r"^lease: 0 failed; not done: probe; truth: tests; .*; paper; the next call goes on\n$")
+        self.assertRegex(said, r"^lease: 0 failed; not done: probe; truth: tests; .*; paper; the next call continues\n$")
         self.assertEqual(self.calls(), [])
         captured = "one captured training"
         for _ in range(run.TRIES):

@@ -10,7 +10,7 @@
 #include "equivalence/verify/verify.h"
 #include "gpu/recorder.h"
 #include "lab/certificate/certificate.h"
-#include "lab/papers/all.h"
+#include "lab/papers/experiment.h"
 #include "nn/gpt.h"
 #include "streams/stream.h"
 #include "training/steps/loop.h"

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "core/system/parallel.h"
-#include "lab/certificate/certificate_text.h"
 #include "equivalence/judge/criterion.h"
 #include "tests/equivalence/room.h"
 #include "tests/support/markup.h"
@@ -201,11 +200,11 @@ TEST_CASE("a forged part makes the certificate fail, and is named") {
        {unseen(3), "negative control in f32: one batch"},
        // A part is missing, duplicated, or in the wrong place.
        {[](R& r) { r.negatives.clear(); }, "nothing to compare"},
-       {[](R& r) { r.gradients.pop_back(); }, "gradients: there is nothing to compare for vit1 in bf16"},
-       {[](R& r) { r.gradients[1] = r.gradients[0]; }, "gradients: there is nothing to compare for vit1 in f64"},
+       {[](R& r) { r.gradients.pop_back(); }, "gradients: nothing to compare for vit1 in bf16"},
+       {[](R& r) { r.gradients[1] = r.gradients[0]; }, "gradients: nothing to compare for vit1 in f64"},
        {[](R& r) { r.gradients.push_back(r.gradients[5]); }, "gradients: vit1 in bf16 is there twice"},
        {[](R& r) { r.trajectories.erase(r.trajectories.begin()); },
-        "trajectories: there is nothing to compare for gpt8 in f64"},
+        "trajectories: nothing to compare for gpt8 in f64"},
        {[](R& r) { r.width2.clear(); }, "values of width 2: there is nothing"},
        {[](R& r) { r.regimes.pop_back(); }, "nothing to compare for gpt8, batches in two parts in f32"},
        {[](R& r) { std::swap(r.regimes[0], r.regimes[1]); },
@@ -352,7 +351,7 @@ TEST_CASE("a certificate as a document: what is claimed, a row for each thing me
   CHECK_THAT(d.environment.command, Contains("isonorm prove --certificate --architectures gpt8,vit1 --steps 8"));
   std::map<std::string, std::vector<std::vector<reports::TextCell>>> rows;
   for (const reports::TextTable& t : d.tables) rows[t.heading] = t.rows;
-  CHECK(rows["What is claimed, and what would have refuted it"][0][3].text == "yes");
+  CHECK(rows["Claims, and the results that would have refuted them"][0][3].text == "yes");
   CHECK(rows["Trajectories"].size() == 4 + r.regimes.size());
   for (const auto& row : rows["Trajectories"]) CHECK(*row.back().value <= 1);  // share of the bound
   REQUIRE(rows["Negative controls"].size() == 6);

@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "core/formulas/philox.h"
-#include "lab/probes/tail.h"
 #include "tests/equivalence/room.h"
 
 namespace {

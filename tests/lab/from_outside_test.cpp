@@ -1,6 +1,6 @@
 // A user's norms in proofs, the grid and the certificate: the expected verdicts follow from the measured invariances of
 // the function, even if these differ from what the norm seems to have.
-#include "lab/certificate/certificate_text.h"
+#include "lab/certificate/certificate.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/text/grid_text.h"

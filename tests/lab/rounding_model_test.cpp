@@ -3,10 +3,8 @@
 #include "lab/probes/rounding_model.h"
 
 #include "lab/certificate/negative_control.h"
-#include "lab/certificate/smallest_detectable.h"
 #include "equivalence/judge/criterion.h"
-#include "lab/probes/drawn_point.h"
-#include "lab/probes/point_verdict.h"
+#include "lab/probes/point_errors.h"
 #include "tests/equivalence/room.h"
 
 TEST_CASE(

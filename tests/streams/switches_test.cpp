@@ -3,7 +3,7 @@
 #include "equivalence/compare/own_training.h"
 #include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
-#include "lab/certificate/branch_order.h"
+#include "lab/certificate/negative_control.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/equivalence/room.h"

@@ -28,7 +28,7 @@ struct Gpt final : ConfigOf<Gpt, nn::Gpt> {
                                   ? add(options.position_offset, options.context)
                                   : 0);
   }
-  // A tied table is what the head reads, too.
+  // A tied table is read by the head, too.
   bool enters(std::string_view name) const override {
     return name == (options.tied && options.transformer.positions == nn::Positions::learned ? "position.weight"
                                                                                             : "token.weight");

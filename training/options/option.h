@@ -35,7 +35,7 @@ inline constexpr Limits kProbability = {.most = 1, .below = true}, kShare = {.mo
 // Marks of an option of a model.
 //   kTrainingOnly  it acts in training alone, or chooses dtypes: models that differ in it are the same function
 //   kInOnnx        exchange/onnx computes every value of it
-//   kInRounding    lab/probes/rounding_model.h computes every value of it, or refuses those that it does not
+//   kInRounding    lab/probes/rounding_model.h computes or refuses every value
 // Without its mark, ONNX files and the rounding model take only the default value.
 inline constexpr unsigned kTrainingOnly = 1, kInOnnx = 2, kInRounding = 4, kInBoth = kInOnnx | kInRounding;
 

@@ -91,7 +91,7 @@ reports::TextTable ends(const Trainings& trainings) {
   return table;
 }
 
-// The options in which trainings differ, one column per training. A CSV log has no options.
+// The options that differ between trainings, one column per training. A CSV log has no options.
 reports::TextTable differences(Trainings trainings) {
   std::erase_if(trainings, [](const NamedTraining& t) { return t.logged.options.empty(); });
   reports::TextTable table{.heading = "Options in which they differ", .columns = {"log"}};

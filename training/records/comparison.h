@@ -14,7 +14,7 @@ struct NamedTraining {
   LoggedTraining logged;
 };
 
-// A document with the end of each training, the options in which they differ, and their curves in common panels: loss,
+// A document with the end of each training, the options that differ, and their curves in common panels: loss,
 // test loss and accuracy, learning rate, gradient norm, steps per second.
 reports::Document comparison_of(const std::vector<NamedTraining>& trainings);
 // The JSON of comparison_of().

@@ -107,7 +107,7 @@ std::string said(const OptionList& given) {
 
 reports::Environment environment_of(const Manifest& m, double seconds) {
   reports::Environment e{.command = m.command, .seconds = seconds};
-  // One by one: GCC 12 destroys a list of such values wrongly if an allocation fails within it.
+  // One by one: GCC 12 destroys a list of these values wrongly if an allocation fails within it.
   const auto add = [&](const char* name, reports::Value value) { e.facts.push_back({name, std::move(value)}); };
   add("isonorm", m.version);
   add("compiler", text(m.compiler, " ", m.flags));

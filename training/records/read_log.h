@@ -11,7 +11,7 @@ namespace isonorm::training {
 // if this process has it open (/dev/stdout). Throws Error (io) if reading stops before the end.
 void read_log(const std::string& path, const std::function<void(std::istream&)>& read);
 
-// As std::getline(), but throws if a line is longer than 16 MiB.
+// Like std::getline(), but throws if a line is longer than 16 MiB.
 bool next_line(std::istream& log, std::string& line);
 
 }  // namespace isonorm::training

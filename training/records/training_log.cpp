@@ -52,7 +52,7 @@ json values_of(const Evaluation& e, Input input) {
           {"predictions", e.predictions}};
 }
 
-// The entries of a manifest that all parts of one training share, sorted by name: without file names, and without
+// The entries of a manifest that all parts of a training share, sorted by name: without file names, and without
 // options that may change on resume. Null if `manifest` is not an object.
 nlohmann::json identity(const json& manifest) {
   if (!manifest.is_object()) return {};
@@ -72,7 +72,7 @@ nlohmann::json identity(const json& manifest) {
   return of;
 }
 
-// The manifest of a part of a log, in which the options that the training changed since then, according to `earlier`
+// The manifest of a part of a log. Options that the training changed since then, according to `earlier`
 // ("to step 30 with --lr 0.1 --steps 30"), have their present values.
 json as_now(json part, const json& now, const std::string& earlier) {
   if (!part.is_object() || !part.contains("options") || !part["options"].is_object()) return part;

@@ -1,4 +1,4 @@
-// The result of one training, step by step: plain data for its text, log and report.
+// The result of a training, step by step: plain data for its text, log and report.
 #pragma once
 
 #include <optional>

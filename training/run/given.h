@@ -12,13 +12,13 @@
 
 namespace isonorm::training {
 
-// By name as in files: "mlp_width".
+// Names are the names in files: "mlp_width".
 using Given = std::map<std::string, std::string>;
 
 // Sets the option to the value that `word` says. Returns the fault of the word, "\"-3\" is not a whole number from 0 to
 // 100", or nothing.
 std::string set_option(const Option& option, const std::string& word);
-// Sets the `options` that were given, and removes them from `given`. Throws UsageError, which says what was expected.
+// Sets the `options` that were given, and removes them from `given`. Throws UsageError with the expected form.
 void set_given(const std::vector<Option>& options, Given& given);
 // The same for the options of a training and its model. If no model is given, the given data decide the model. Also
 // throws if the model has no option of a given name, or if options contradict each other. Call set_given() first for

@@ -60,7 +60,7 @@ void check_agreement(const TensorMap& optimizer, int step) {
 // The number of steps for this number of passes over the training data.
 int steps_of_epochs(double epochs, const Source& source) {
   const double all = epochs * static_cast<double>(source.train_count());
-  // Three roundings, one of them when the decimal number was read: 1.1 epochs of 100 images in batches of 10 are 11
+  // Three roundings, the first when the decimal number was read: 1.1 epochs of 100 images in batches of 10 are 11
   // steps.
   const double steps = std::ceil(all / static_cast<double>(source.batch_count()) * (1 - 0x1p-51));
   check(steps <= INT_MAX, "--epochs ", epochs, ": these are ", steps, " steps, expected at most ", INT_MAX);
@@ -282,7 +282,7 @@ StepOptions Trainer::step_options() {
           .parts = shards_.get()};
 }
 
-// Prints what is trained, and on which data, before the first step.
+// Prints the model and its data before the first step.
 void Trainer::announce() {
   const TrainingOptions& t = options_.training;
   if (const CoreUse& use = core_use(); ranks_.size() > 1)

@@ -43,7 +43,7 @@ struct LockedCheckpoint {
 //   std::printf("test loss %.4f\n", trainer.result().evaluations.back().loss);
 //
 // The learning rate, the batch and the random numbers of a step follow from its number, the options and the seed. A
-// training that was interrupted and continued therefore has the bits of one that was not.
+// training that was interrupted and continued therefore has the bits of an uninterrupted training.
 //
 // With MPI all ranks make a Trainer with the same options (docs/distributed.md). The first rank prints and writes.
 class Trainer {

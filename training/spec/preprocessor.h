@@ -15,7 +15,7 @@ struct Preprocessor {
   data::PictureFit fit = {};
 
   // A preprocessor_config.json for images of this side and number of channels, which transformers' AutoImageProcessor
-  // reads. For a square picture both compute the same numbers, up to the rounding of pixels to 8 bits.
+  // reads. On a square picture both compute the same numbers, up to the rounding of pixels to 8 bits.
   std::string text(int64_t side, int64_t channels) const;
 
   // Reads such a file for a model with images of this side and number of channels. A missing key has

@@ -1,4 +1,4 @@
-// Examples: the batch of one training step.
+// Examples: the batch of a training step.
 #pragma once
 
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace isonorm::training {
 
-// Inputs, targets and any further tensors of one batch, for example masks. Example i is row i of each tensor.
+// Inputs, targets and any further tensors of a batch, for example masks. Example i is row i of each tensor.
 struct Examples {
   Tensor inputs, targets;
   std::vector<Tensor> more = {};

@@ -19,8 +19,8 @@ std::vector<Tensor> taken_gradients(const std::vector<Tensor>& parameters);
 
 // Sums all gradients over the ranks once. A bucket holds at most bucket_for() bytes or one parameter; buckets take the
 // parameters that require a gradient in reverse order. Buckets and their order depend only on the parameters, not on
-// the order in which gradients become ready, so all ranks send the same buckets. Buckets travel by Group::background(),
-// so a backward may call the group itself, at any time on any rank.
+// the order of the gradients' arrival, so all ranks send the same buckets. Buckets travel by Group::background(), so a
+// backward may call the group itself, at any time on any rank.
 class GradientSum {
  public:
   // Bytes of a bucket. With small buckets less is left to send after the backward, but every bucket costs messages to

@@ -60,9 +60,9 @@ class Loop {
   // Keeps a reference to `step`.
   Loop(Step& step, Batches batches, Rate rate, LoopOptions options = {});
 
-  // Calls `callback` after every n-th step, or after the first step that ends a span of time. Callbacks run in the
-  // order in which they were added. A callback returns false to stop the loop after this step. Ranks
-  // (StepOptions::group) call it together, when the time has passed on any rank.
+  // Calls `callback` after every n-th step, or after the first step that ends a span of time. Callbacks run in order of
+  // addition. A callback returns false to stop the loop after this step. Ranks (StepOptions::group) call it together,
+  // when the time has passed on any rank.
   void every(Interval interval, Callback callback);
 
   // Takes the steps after `done` up to `steps`. Returns false if a callback stopped it, even after the last step. The

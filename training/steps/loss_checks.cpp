@@ -70,7 +70,7 @@ void check_same_loss(Group& group, const TrainedTogether& t, const Examples& bat
 
 namespace {
 
-// The shares in which differentiate() takes a batch, in its order: the micro-batches or, with ranks, each rank's rows
+// The shares of a batch that differentiate() takes, in its order: the micro-batches or, with ranks, each rank's rows
 // in each micro-batch. Empty shares are left out.
 std::vector<Rows> shares_of(const StepOptions& o, int64_t examples) {
   const int64_t size = size_of_part(examples, o.accumulate);

@@ -13,8 +13,8 @@ void check_same_loss(distributed::Group& group, const TrainedTogether& trained, 
 
 // A share of the batch is a micro-batch or, with ranks, one rank's rows in it. Throws Disagreement if the loss of two
 // neighbouring shares together differs from the loss that differentiate() combines from the two. Each rank compares
-// other pairs of shares, and together the ranks compare all pairs. For n shares, a rank calls the objective 3 (n - 1) /
-// ranks times, rounded up to whole pairs. Call it after the step's gradients, since a module may initialize itself in
+// other pairs of shares, and together the ranks compare all pairs. With n shares, a rank calls the objective 3 (n - 1)
+// / ranks times, rounded up to whole pairs. Call it after the step's gradients, since a module may initialize itself in
 // its first forward pass.
 //
 // The pairs are compared in evaluation mode: dropout and the statistics of a batch do not belong to the objective. If a

@@ -29,7 +29,7 @@ class LrRange {
   // Their running means a_t / (1 - 0.98^(t + 1)), a_t = 0.98 a_(t-1) + 0.02 loss_t, as in fastai.
   const std::vector<double>& smoothed() const { return smoothed_; }
 
-  // The step where the smoothed loss falls fastest, measured over a window from a twentieth of all steps before it to a
+  // The step of the smoothed loss's steepest fall, measured over a window from a twentieth of all steps before it to a
   // twentieth after it. The window lies after the first tenth, because early means average few losses, and before the
   // minimum. None if the loss never falls.
   std::optional<int> steepest() const;

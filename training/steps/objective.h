@@ -10,7 +10,7 @@
 
 namespace isonorm::training {
 
-// The sum [] of the losses of a batch, and the weight [] by which the mean divides it: the number of examples or tokens
+// The sum [] of the losses of a batch, and the weight [] that the mean divides it by: the number of examples or tokens
 // that count, or the sum of their weights. No gradient passes through the weight.
 struct WeightedSum {
   Tensor sum, weight;

@@ -38,7 +38,7 @@ class DrawsOfRank {
   const bool even_;
 };
 
-// While it lives, the model's batch norms in training mode compute their statistics over the rows of all ranks.
+// While it lives, the model's batch norms in training mode compute their statistics over all ranks' rows.
 class BatchNormsOverRanks {
  public:
   [[nodiscard]] BatchNormsOverRanks(nn::Module& model, distributed::Group& group);
@@ -54,7 +54,7 @@ class BatchNormsOverRanks {
 // The rank that keeps the optimizer's state, by index of the parameter (ZeRO, 1910.02054, stage 1). In order, each
 // parameter goes to the rank that has the fewest elements so far.
 std::vector<int> owners_of(const std::vector<Tensor>& parameters, int ranks);
-// Before and after an update in which each rank updates its own parameters. keep_own_gradients() clears all other
+// Before and after an update of each rank's own parameters. keep_own_gradients() clears all other
 // gradients; share_weights() sends every rank's weights to all ranks.
 void keep_own_gradients(const distributed::Group& group, const std::vector<Tensor>& parameters);
 void share_weights(distributed::Group& group, const std::vector<Tensor>& parameters);
@@ -71,10 +71,8 @@ struct TrainedTogether {
 };
 
 // Checks before a step that the ranks train the same. Throws Disagreement if a rank differs in
-//   each step: batch, rate, random state, modes of modules, frozen parameters; after step 1 one of the parameters, in
-//     turn;
-//   steps 0 and 1: instruction set, model, weights, buffers, and the optimizer's state unless each rank has its own
-//     part;
+//   each step: batch, rate, random state, modes of modules, frozen parameters; after step 1 a parameter, in turn;
+//   steps 0 and 1: instruction set, model, weights, buffers, and the optimizer's state unless a rank has only its part;
 //   every kBetweenLosses steps, from the first step: the loss of the first rows of the batch. This calls the objective.
 // Throws Error in steps 0 and 1 if the optimizer has a parameter that is not the model's: nobody would sum its
 // gradient.

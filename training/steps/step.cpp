@@ -58,7 +58,7 @@ LimitedGradients limit_gradients(const GradientLimits& limits, const std::vector
 
 namespace {
 
-// Copies tensors of one element each into one f64 tensor.
+// Copies one-element tensors into one f64 tensor.
 Tensor packed(const std::vector<Tensor>& scalars) {
   const Tensor all = empty({std::ssize(scalars)}, {DType::f64, scalars.front().device()});
   for (size_t i = 0; i < scalars.size(); ++i)

@@ -16,7 +16,7 @@
 
 namespace isonorm::training {
 
-// Computes the loss and the gradients of one batch: clears the gradients, then runs forward and backward on `parts`
+// Computes the loss and the gradients of a batch: clears the gradients, then runs forward and backward on `parts`
 // micro-batches of equal size. Returns the loss.
 //
 // Up to rounding, loss and gradients equal the results for the whole batch at once; Objective says how micro-batches
@@ -88,8 +88,8 @@ struct StepResult {
   std::optional<double> gradient_norm;  // before clipping; none without a limit on the norm
 };
 
-// For an optimizer whose state is shared by ranks (StepOptions::zero). state_of_ranks() collects the whole state on
-// every rank, for a file; all ranks call it. own_state() selects this rank's share of a whole state, for
+// Used with an optimizer whose state is shared by ranks (StepOptions::zero). state_of_ranks() collects the whole state
+// on every rank, for a file; all ranks call it. own_state() selects this rank's share of a whole state, for
 // load_state_dict().
 TensorMap state_of_ranks(distributed::Group& group, const TensorMap& own);
 TensorMap own_state(const distributed::Group& group, const std::vector<Tensor>& parameters, const TensorMap& all);
@@ -110,10 +110,10 @@ class Step {
   Step& operator=(const Step&) = delete;
 
   // Runs both halves, after optimizer.set_lr(lr), which sets the first group's rate and keeps the ratio of the other
-  // groups to it; without lr the present rates stay. Warns at the first step if the model is in evaluation mode, in
-  // which load_model() returns it. With `accumulate` or a group, the first two steps throw if the losses of
-  // micro-batches or ranks do not combine to the loss of the whole batch. To check this they call the objective more
-  // often, between the gradients and the update (training/steps/loss_checks.h).
+  // groups to it; without lr the present rates stay. Warns at the first step if the model is in evaluation mode, as
+  // load_model() returns it. With `accumulate` or a group, the first two steps throw if the losses of micro-batches or
+  // ranks do not combine to the loss of the whole batch. To check this they call the objective more often, between the
+  // gradients and the update (training/steps/loss_checks.h).
   StepResult operator()(const Examples& batch, std::optional<double> lr = {});
 
   // training::differentiate() for this model.

@@ -167,7 +167,7 @@ struct BackwardScratch {
         wide_v(dout.width) {}
 };
 
-// The gradients of one head. dk and dv sum over tiles of queries in order.
+// The gradients of a head. dk and dv sum over tiles of queries in order.
 void backward_head(const Tiles& p, int64_t b, int64_t h, const AttentionSaved& in, const Head<bf16>& dq,
                    const Head<bf16>& dk, const Head<bf16>& dv, const BackwardScratch& s, Fetch<bf16>& fetch) {
   const Head<const bf16> q = head<bf16>(in.in.q, b, h), out = head<bf16>(in.out, b, h),

@@ -56,8 +56,8 @@ class PackedPairs {
   Workspace<Pair> memory_;
 };
 
-// The packed [k, n] that keep_packed left with the storage of t, if t begins with its storage. For products that read
-// pairs of a in place. Null if there is none.
+// The packed [k, n] that keep_packed left with the storage of t, if t begins with its storage. Used by products that
+// read pairs of a in place. Null if there is none.
 inline const PackedPairs* kept_pairs(const Tensor& t, int64_t k, int64_t n) {
   const auto* kept = t.impl().offset == 0 ? static_cast<const PackedPairs*>(t.impl().storage->derived()) : nullptr;
   return kept && kept->depth() == k && kept->columns() == n ? kept : nullptr;

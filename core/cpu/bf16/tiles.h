@@ -76,7 +76,7 @@ template <int R, int C> class AmxBlock {
   static void barrier() { asm volatile("" ::: "memory"); }
 };
 
-// The same in plain code. Like the instruction, it sums the first elements of all pairs in one chain and the second
+// The same in plain code. Like the instruction, it sums the pairs' first elements in one chain and the second
 // elements in another, and adds the sum of both. Subnormal numbers count as 0.
 template <int R, int C> class PlainBlock {
  public:

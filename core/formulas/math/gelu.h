@@ -39,8 +39,8 @@ template <class T> struct NormalTail {
 };
 
 /// e = exp(-a^2 / 2 - k ln2) and the rational function p / q for exp(a^2 / 2) Phi(-a). The relative accuracy of the
-/// tail needs a^2 to more digits than T has: z and its rounding error. a is clamped at the point from which Phi(-a) is
-/// 0 in T, so that infinity is never multiplied by 0.
+// tail needs a^2 to more digits than T has: z and its rounding error. a is clamped where Phi(-a) becomes 0 in T, so
+// that infinity is never multiplied by 0.
 template <class T> ISO_HD NormalTail<T> normal_tail(T x) {
   const T a = clamp_above(std::abs(x), pick<T>(14.7f, 39)), z = a * a;
   const auto [k, r, n] = reduce_exp(T(-0.5) * z, T(-0.5) * square_error(a, z));
@@ -73,8 +73,7 @@ template <class T> ISO_HD T gelu_grad(T x) {
 }
 
 /// The parts of the tanh form beyond a = |x|: e = exp(-v), v = 2 sqrt(2/pi) (a + 0.044715 a^3), and v'(a). Its tail is
-/// sigmoid(-v) = e / (1 + e), since (1 + tanh(v / 2)) / 2 = sigmoid(v). a is clamped at the point from which e is 0 in
-/// T.
+// sigmoid(-v) = e / (1 + e), since (1 + tanh(v / 2)) / 2 = sigmoid(v). a is clamped where e becomes 0 in T.
 template <class T> struct TanhTail { T a, e, dv; };
 
 template <class T> ISO_HD TanhTail<T> tanh_tail(T x) {

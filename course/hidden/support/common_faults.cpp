@@ -1,4 +1,4 @@
-// Faults that any norm can have. Most of them give right results on a small random matrix. They show only with another
+// Faults that any norm can have. Most give right results on a small random matrix. They show only with another
 // eps, width, number of rows, rank, row, gain or memory layout, in a second call, or in changed arguments.
 #include <algorithm>
 #include <memory>
@@ -67,7 +67,7 @@ Candidates wrong_forwards(const Normalise& f) {
       {"statistics over the batch", affine([f](const Tensor& x, double eps) {
          return f(flat(x).transpose().contiguous(), eps).transpose().contiguous().reshape(x.shape());
        })},
-      {"of three dimensions, statistics over the second", affine([f](const Tensor& x, double eps) {
+      {"three dimensions: statistics over the second", affine([f](const Tensor& x, double eps) {
          if (x.rank() < 3) return f(x, eps);
          return f(x.transpose(1, 2).contiguous(), eps).transpose(1, 2).contiguous();
        })},
@@ -75,11 +75,11 @@ Candidates wrong_forwards(const Normalise& f) {
       {"a single row is normalised entry by entry", affine([f](const Tensor& x, double eps) {
          return count_rows(x) > 1 ? f(x, eps) : f(x.reshape({-1, 1}), eps).reshape(x.shape());
        })},
-      {"rows of one entry come back as they are",
+      {"rows with a single entry are not normalised",
        rows([](const Tensor& y, const Tensor& x) { return x.size(-1) == 1 ? x : y; })},
       {"rows beyond the sixteenth are not normalised",
        rows([](const Tensor& y, const Tensor& x) { return joined_rows(y, x); })},
-      {"of odd widths the last entry is left as it is", rows([](const Tensor& y, const Tensor& x) {
+      {"the last entry of an odd width is not normalised", rows([](const Tensor& y, const Tensor& x) {
          return x.size(-1) % 2 == 0 ? y : joined_entries(y, x, x.size(-1) - 1);
        })},
       {"beyond 16 entries nothing is normalised",
@@ -89,10 +89,10 @@ Candidates wrong_forwards(const Normalise& f) {
          if (n <= 32) return f(x, eps);
          return cat({f(narrow(x, -1, 0, 32), eps), f(narrow(x, -1, 32, n - 32), eps)}, -1);
        })},
-      {"a constant row, or one of zeros, gives 0", differentiated([f](const Tensor& x, const NormWeights& w) {
+      {"a constant row, such as zeros, gives 0", differentiated([f](const Tensor& x, const NormWeights& w) {
          return (f(x, w.eps) * w.gain + w.bias) * varies(x);
        })},
-      {"a transposed matrix is read as it lies in memory",
+      {"the strides of a transposed matrix are ignored",
        affine([f](const Tensor& x, double eps) { return f(as_it_lies(x), eps); })},
       {"the gain of the first call is kept",
        {[f, kept = std::make_shared<Tensor>()](const Tensor& x, const NormWeights& w) {
@@ -137,22 +137,21 @@ Candidates wrong_backwards(const Normalise& f) {
   return {
       {"dx is not scaled by the gain", with([f](G g, T x, W w, T dy) { g.x = back(f, x, w.eps, dy); })},
       {"dx is 0, as the gradient of a LayerNorm's sum is", with([](G g, T x, W, T) { g.x = zeros_like(x); })},
-      {"dx is that of eps 1e-5, whatever is asked",
-       with([f](G g, T x, W w, T dy) { g.x = back(f, x, 1e-5, dy * w.gain); })},
+      {"dx has eps 1e-5 for every eps", with([f](G g, T x, W w, T dy) { g.x = back(f, x, 1e-5, dy * w.gain); })},
       {"dx of a constant row is 0", with([](G g, T x, W, T) { g.x = g.x * varies(x); })},
       {"dx of rows beyond the sixteenth is 0", with([](G g, T x, W, T) { g.x = joined_rows(g.x, zeros_like(x)); })},
       {"the backward takes x of the last forward", of_last_forward(f)},
-      {"a transposed dy is read as it lies in memory",
+      {"the strides of a transposed dy are ignored",
        with([f](G g, T x, W w, T dy) { g = affine(f).backward(x, w, as_it_lies(dy)); })},
       {"dgain is the sum of dy x", with([](G g, T x, W, T dy) { g.gain = over_rows(dy * x); })},
       {"dgain takes (y - bias) / gain for the normalised rows",
        with([f](G g, T x, W w, T dy) { g.gain = over_rows(dy * (affine(f).forward(x, w) - w.bias) / w.gain); })},
       {"dgain sums the first sixteen rows",
        with([f](G g, T x, W w, T dy) { g.gain = first_rows(dy * f(x, w.eps), 16).sum(0); })},
-      {"of three dimensions, dgain sums over the first", with([f](G g, T x, W w, T dy) {
+      {"three dimensions: dgain sums over the first", with([f](G g, T x, W w, T dy) {
          if (x.rank() == 3) g.gain = over_rows(narrow(dy * f(x, w.eps), 1, 0, 1));
        })},
-      {"dgain is added to that of the last call", with([kept = std::make_shared<Tensor>()](G g, T, W w, T) {
+      {"dgain is added to the last call's dgain", with([kept = std::make_shared<Tensor>()](G g, T, W w, T) {
          if (kept->defined() && kept->shape() == w.gain.shape()) g.gain = g.gain + *kept;
          *kept = g.gain;
        })},

@@ -58,7 +58,7 @@ Candidates wrong_crms_norms() {
   add("S leaves out the last entry of odd widths", [](const Tensor& v, double eps) {
     return v / root(sum_of(v.square()) + sum_of(narrow(v, -1, 0, v.size(-1) / 2 * 2)).square(), d_of(v), eps);
   });
-  add("S is that of the first 16 entries", [](const Tensor& v, double eps) {
+  add("S sums only the first 16 entries", [](const Tensor& v, double eps) {
     return v /
            root(sum_of(v.square()) + sum_of(slice(v, -1, 0, std::min<int64_t>(v.size(-1), 16))).square(), d_of(v), eps);
   });

@@ -2,17 +2,7 @@
 
 #include <cmath>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/images.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "nn/dropout.h"
-#include "nn/init.h"
-#include "nn/noise.h"
-#include "nn/weight_norm.h"
+#include "isonorm.h"
 
 namespace isonorm::papers {
 

@@ -1,12 +1,9 @@
 // E10: the effect of GPAS's stop-gradient, compared with the same scaling without it.
 #include <cmath>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "core/printed.h"
-#include "core/view.h"
-#include "lab/papers/all.h"
+#include "isonorm.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/nets/deep_net.h"
 #include "streams/parametrize.h"
 
@@ -26,7 +23,7 @@ double gate() {
   return a;
 }
 
-// x <- (1 - kFactor) (x + F(norm(x))), differentiated as it is, without a stop-gradient.
+// x <- (1 - kFactor) (x + F(norm(x))), differentiated without a stop-gradient.
 class Scaled : public nn::PreNorm {
  public:
   using PreNorm::PreNorm;
@@ -63,17 +60,17 @@ ExperimentResult stop_gradient(const ExperimentOptions& o) {
   const double same = std::abs(with.logits / without.logits - 1), off = std::abs(ratio / predicted - 1);
   constexpr double kRounding = 1e-9;  // of a product of 63 factors and a gradient through 64 sub-layers, f64
   r.confirmed = same < kRounding && off < kRounding && with.stream < 0.5 * plain.stream;
-  r.measured = text("Scaling the stream by ", 1 - kFactor, " behind every sub-layer of ", kDepth,
+  r.measured = text("Scaling the stream by ", 1 - kFactor, " after every sub-layer of ", kDepth,
                     " blocks takes its mean square from ", printed("%.1f", plain.stream), " to ",
                     printed("%.2f", with.stream), ". With the stop-gradient the first block's gradient is ",
-                    printed("%.4f", ratio), " times that without; ", 1 - kFactor, "^-", 2 * kDepth - 1, " is ",
-                    printed("%.4f", predicted), ". The logits are the same to ", scientific(same), ".");
+                    printed("%.4f", ratio), " times the gradient without it; ", 1 - kFactor, "^-", 2 * kDepth - 1,
+                    " is ", printed("%.4f", predicted), ". The logits are the same to ", scientific(same), ".");
   r.refuted = text("logits that differ, or a ratio that differs from the prediction, by more than ",
                    scientific(kRounding), ", or a stream that keeps half of its mean square");
   reports::TextTable table{
       .heading = "Scaled streams, with and without a stop-gradient",
       .columns = {"", "mean square of the stream", "gradient of the first block", "logits, squared"},
-      .caption = "Behind the last of 32 blocks; gradient of the first MLP's second weight; at the initial weights."};
+      .caption = "After the last of 32 blocks; gradient of the first MLP's second weight; at the initial weights."};
   for (const auto& [name, seen] :
        {std::pair{"pre_ln", plain}, {"pre_gpas, silu(gate) = 0.05", with}, {"the same without stop-gradient", without}})
     table.rows.push_back({{name},
@@ -83,7 +80,7 @@ ExperimentResult stop_gradient(const ExperimentOptions& o) {
   r.tables = {table};
   const std::vector<double> at = {1, 2};
   r.figures = {curve_figure("gradient", "The first block's gradient: with the stop-gradient (1) and without (2)",
-                            "Of the same network; its prediction beside it.", "network", at,
+                            "Both gradients of the same network, with the prediction.", "network", at,
                             {{"measured", "other", {with.first, without.first}},
                              {"predicted from the second", "rms", {without.first * predicted, without.first}}})};
   return r;

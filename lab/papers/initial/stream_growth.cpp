@@ -2,12 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "core/printed.h"
-#include "lab/papers/all.h"
+#include "isonorm.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/nets/deep_net.h"
 
 namespace isonorm::papers {
@@ -64,15 +61,15 @@ ExperimentResult stream_growth(const ExperimentOptions& o) {
   // like its logarithm.
   const auto gains = [](const std::vector<double>& v) { return (v[5] - v[4]) / (v[4] - v[3]); };
   r.confirmed = within && post_off < 1e-4 && gains(pre) > 1.6 && gains(scaled) < 1.4;
-  r.measured =
-      text("Behind block 32 a number of the stream has a mean square of ", fixed(pre[5]), " in Pre-LN, between ",
-           1 + 32 / 2, " and ", 1 + 3 * 32 / 2, ", ", fixed(scaled[5]), " in LayerNorm Scaling and ", fixed(post[5]),
-           " in Post-LN. From 16 to 32 blocks Pre-LN gains ", fixed(gains(pre)), " times what it gains from 8 to 16, ",
-           "LayerNorm Scaling ", fixed(gains(scaled)), " times.");
-  r.refuted = text("a mean square of Pre-LN outside of 1 + l/2 to 1 + 3l/2 by more than ", kNoise,
-                   " of it, of Post-LN other than 1, or a gain of Pre-LN below 1.6 or of LayerNorm Scaling above 1.4");
+  r.measured = text("After block 32 the stream has a mean square of ", fixed(pre[5]), " in Pre-LN, between ",
+                    1 + 32 / 2, " and ", 1 + 3 * 32 / 2, ", ", fixed(scaled[5]), " in LayerNorm Scaling and ",
+                    fixed(post[5]), " in Post-LN. From 16 to 32 blocks Pre-LN gains ", fixed(gains(pre)),
+                    " times its gain from 8 to 16, ", "LayerNorm Scaling ", fixed(gains(scaled)), " times.");
+  r.refuted =
+      text("a mean square of Pre-LN outside 1 + l/2 to 1 + 3l/2 by more than a share of ", kNoise,
+           ", a mean square of Post-LN other than 1, or a gain of Pre-LN below 1.6 or of LayerNorm Scaling above 1.4");
   const char* caption =
-      "Mean square of the stream's numbers behind a block, at the initial weights of 32 blocks, mean over 16 seeds.";
+      "Mean square of the stream after a block, at the initial weights of 32 blocks, mean over 16 seeds.";
   r.tables = {curve_table("The stream by block", caption, "block", kBlocks, curves)};
   r.figures = {curve_figure("block", "The stream by block", caption, "block", kBlocks, curves)};
   return r;
@@ -91,15 +88,15 @@ ExperimentResult collapse(const ExperimentOptions& o) {
   const double slope = log_slope(kBlocks, curves[1].values, 2);
   const double least = *std::min_element(curves[0].values.begin(), curves[0].values.end());
   r.confirmed = slope < -0.35 && slope > -0.75 && least > 0.5;
-  r.measured = text(
-      "From block 4 to 32 of Pre-LN, what LayerNorm makes of the stream changes by the block's number to the power of ",
-      fixed(slope), "; in Post-LN every block changes it by ", fixed(least), " at least.");
+  r.measured =
+      text("From block 4 to 32 of Pre-LN, the normalised stream changes by the block's number to the power of ",
+           fixed(slope), "; in Post-LN every block changes it by ", fixed(least), " at least.");
   r.refuted = "a power of Pre-LN outside of -0.75 to -0.35, or a block of Post-LN that changes it by less than 0.5";
   const char* caption =
-      "|LN(x_l) - LN(x_(l-1))| / sqrt(d) of a row, x_l being the stream behind block l, at the initial weights of 32 "
+      "|LN(x_l) - LN(x_(l-1))| / sqrt(d) of a row, where x_l is the stream after block l, at the initial weights of 32 "
       "blocks, mean over rows and 16 seeds.";
-  r.tables = {curve_table("What a block changes", caption, "block", kBlocks, curves)};
-  r.figures = {curve_figure("block", "What a block changes", caption, "block", kBlocks, curves)};
+  r.tables = {curve_table("Change by one block", caption, "block", kBlocks, curves)};
+  r.figures = {curve_figure("block", "Change by one block", caption, "block", kBlocks, curves)};
   return r;
 }
 

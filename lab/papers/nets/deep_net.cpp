@@ -3,15 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/engine.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "core/printed.h"
-#include "core/view.h"
-#include "nn/init.h"
+#include "isonorm.h"
 
 namespace isonorm::papers {
 namespace {

@@ -1,6 +1,6 @@
 // Internal: the network whose gradients and stream the papers on connections analyse at its initial weights. All widths
-// are equal; ReLU, one head, no biases, Xavier normal weights. Queries and keys are 0, so attention is the mean of all
-// rows (Xiong et al., 2002.04745, section 3.3 and appendix B). f64.
+// are equal; ReLU, one head, no biases, Xavier normal weights. Queries and keys are 0, so attention is the mean over
+// the rows (Xiong et al., 2002.04745, section 3.3 and appendix B). f64.
 #pragma once
 
 #include <string>

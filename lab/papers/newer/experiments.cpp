@@ -1,17 +1,10 @@
-// Architectures newer than 2305.14858: which have an exact RMSNorm form, how it is computed, and the error if a part of
-// it is missing.
-#include "autograd/grad_mode.h"
-#include "autograd/methods.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "equivalence/compare/compare.h"
-#include "lab/papers/all.h"
+// Architectures newer than 2305.14858: which have an exact RMSNorm form, how it is computed, and the error if a part is
+// missing.
+#include "isonorm.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "lab/papers/newer/nets.h"
 #include "nn/linear.h"
-#include "optim/adam.h"
 #include "streams/parametrize.h"
 
 namespace isonorm::papers {
@@ -74,8 +67,8 @@ class Measured {
     table_.heading = heading;
     table_.columns = {"arrangement", "form", "layout", "logits", "training", "gradients, weights", "moved by one ulp"};
     table_.caption =
-        "Deviation from the model with LayerNorm: of the logits, relative to the largest; of gradients and weights in "
-        "20 steps of AdamW, largest, beside those of the model moved by one unit in the last place.";
+        "Deviation from the model with LayerNorm: of the logits, relative to the largest; of gradients and weights, "
+        "the largest in 20 steps of AdamW, compared with the model moved by one unit in the last place.";
     plot_.title = "Deviation of the logits from the model with LayerNorm";
     plot_.axis = "relative to the largest logit";
     plot_.low = 1e-17, plot_.high = 100;
@@ -101,25 +94,24 @@ class Measured {
   ExperimentResult result() && {
     ExperimentResult r;
     r.tables.push_back(std::move(table_));
-    reports::Panel panel;
-    panel.legend = {{"dot solid rms", "exact form"},
-                    {"dot solid negative", "no exact form, or a part of it is missing"}};
-    panel.drawing = std::move(plot_);
     r.figures.push_back({.name = "forms",
-                         .heading = "What it takes to be the same model",
-                         .panels = {std::move(panel)},
-                         .caption = "Filled dots have to lie on the left, hollow ones on the right."});
+                         .heading = "Exact forms and incomplete ones",
+                         .panels = {{.legend = {{"dot solid rms", "exact form"},
+                                                {"dot solid negative", "no exact form, or an incomplete one"}},
+                                     .drawing = std::move(plot_)}},
+                         .caption = "Filled dots have to be on the left, hollow ones on the right."});
     r.undecided = margin_.kept() && expected_ && undecided_;
     r.confirmed = margin_.kept() && expected_ && !undecided_;
     const bool exact = margin_.largest_same() > 0;
     r.measured =
-        text(exact ? text("Exact forms deviate by at most ", scientific(margin_.largest_same()), "; what") : "What",
-             " lacks a part, or has no exact form, deviates by at least ", scientific(margin_.smallest_different()),
+        text(exact ? text("Exact forms deviate by at most ", scientific(margin_.largest_same()), "; models that")
+                   : "Models that",
+             " lack a part, or have no exact form, deviate by at least ", scientific(margin_.smallest_different()),
              expected_ ? undecided_ ? "; a training is undecided." : "; trainings say the same."
                        : "; a training says otherwise.");
     r.refuted = text(margin_.refuted(),
-                     ", or one training of 20 steps that is another where it should be the same, or the same where it "
-                     "should be another");
+                     ", or a training of 20 steps that differs although it should be the same, or is the same although "
+                     "it should differ");
     return r;
   }
 

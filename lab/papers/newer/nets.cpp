@@ -1,13 +1,6 @@
 #include "lab/papers/newer/nets.h"
 
-#include "autograd/ops/create.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "nn/container.h"
+#include "isonorm.h"
 #include "nn/linear.h"
 #include "nn/residual/pre_norm.h"
 
@@ -163,15 +156,15 @@ std::vector<NewerArrangement> peri_ln() {
            .make = made<Peri, false, true>,
            .layout = exact,
            .exact = kAll,
-           .wrong = {{"E as it is", Form::rms_norm, around(layout().writes("blocks.*.down"))},
-                     {"W2 as it is", Form::rms_norm, around(layout().writes("table"))}}},
+           .wrong = {{"E not mapped", Form::rms_norm, around(layout().writes("blocks.*.down"))},
+                     {"W2 not mapped", Form::rms_norm, around(layout().writes("table"))}}},
           {.name = "Peri-LN with gains",
            .make = [](Slip s) -> std::unique_ptr<Module> {
              return std::make_unique<Peri>(true, s != Slip::gains_as_they_are);
            },
            .layout = exact,
            .exact = kAll,
-           .wrong = {{"no P behind gains", Form::rms_norm, exact, Slip::gains_as_they_are}}}};
+           .wrong = {{"no P after gains", Form::rms_norm, exact, Slip::gains_as_they_are}}}};
 }
 
 std::vector<NewerArrangement> olmo2_order() {
@@ -192,12 +185,12 @@ std::vector<NewerArrangement> hyper_connections() {
            .make = made<Hyper, Coefficients::numbers>,
            .layout = plain,
            .exact = kAll,
-           .wrong = {{"W2 as it is", Form::rms_norm, pre_norms(layout().writes("table"))}}},
+           .wrong = {{"W2 not mapped", Form::rms_norm, pre_norms(layout().writes("table"))}}},
           {.name = "computed of N(X)",
            .make = made<Hyper, Coefficients::of_normed>,
            .layout = predicted,
            .exact = kAll,
-           .wrong = {{"E as it is", Form::rms_norm,
+           .wrong = {{"E not mapped", Form::rms_norm,
                       pre_norms(layout().writes("blocks.*.down")).reads("blocks.*.predictor", "blocks.*.seen")}}},
           {.name = "computed of X",
            .make = made<Hyper, Coefficients::of_bare>,
@@ -214,8 +207,8 @@ std::vector<NewerArrangement> qk_norm() {
            .make = made<Qk>,
            .layout = exact,
            .exact = {Form::rms_norm, Form::crms_isometric},
-           .wrong = {{"Wq, Wk as they are", Form::rms_norm, heads(Layout())},
-                     {"Wk as it is", Form::rms_norm, heads(Layout().writes("blocks.*.q"))},
+           .wrong = {{"Wq, Wk not mapped", Form::rms_norm, heads(Layout())},
+                     {"Wk not mapped", Form::rms_norm, heads(Layout().writes("blocks.*.q"))},
                      {"scores of v, not of D v", Form::crms_norm, exact}}}};
 }
 

@@ -1,11 +1,7 @@
 // Internal: the GPT that the experiments with ranks train, f64 or f32, and its batches of random ids.
 #pragma once
 
-#include "autograd/methods.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/shape.h"
-#include "nn/gpt.h"
-#include "streams/transformer.h"
+#include "isonorm.h"
 #include "training/steps/step.h"
 
 namespace isonorm::papers {

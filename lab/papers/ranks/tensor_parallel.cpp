@@ -4,19 +4,11 @@
 // One residual branch on N ranks, with w stored numbers per row (d, or d - 1 for CRMSNorm): the output is summed, and
 // so is the gradient of the input. Each sum sends 2 (N - 1) / N w numbers. If the ranks share the rows, a sum becomes a
 // gather and a scatter of (N - 1) / N w numbers each: the same total.
-#include "autograd/engine.h"
-#include "autograd/methods.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "core/printed.h"
-#include "core/view.h"
-#include "distributed/parallel/tensor_parallel.h"
-#include "distributed/world.h"
-#include "lab/papers/all.h"
+#include "isonorm.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/margin.h"
 #include "lab/papers/ranks/gpt.h"
-#include "optim/adam.h"
-#include "optim/clip.h"
 
 namespace isonorm::papers {
 namespace {
@@ -104,9 +96,9 @@ ExperimentResult tensor_parallel(const ExperimentOptions& options) {
       .heading = "A GPT on four ranks",
       .columns = {"form", "ranks share", "bytes a row and branch", "derived", "weights"},
       .caption =
-          "Bytes that a rank sends in forward and backward, in f64; weights: largest deviation after "
-          "10 steps of AdamW from those of one process, relative to the largest weight."};
-  reports::DotPlot plot{.title = "Weights on four ranks against those of one process",
+          "Bytes that a rank sends in forward and backward, in f64; weights: largest deviation from the weights of one "
+          "process after 10 steps of AdamW, relative to the largest weight."};
+  reports::DotPlot plot{.title = "Weights on four ranks against weights in one process",
                         .axis = "deviation relative to the largest weight",
                         .low = 1e-17,
                         .high = 10,
@@ -141,21 +133,20 @@ ExperimentResult tensor_parallel(const ExperimentOptions& options) {
     row("heads and hidden entries", false, Fault::none);
     row("these and rows", true, Fault::none);
     row("clipped on each rank by its own norm", false, Fault::clipped_apart);
-    row("two heads of one rank exchanged", false, Fault::another_part);
+    row("two heads of a rank exchanged", false, Fault::another_part);
   }
   r.tables.push_back(std::move(table));
-  reports::Panel panel;
-  panel.legend = {{"dot solid rms", "tensor parallel"}, {"dot solid negative", "with a mistake"}};
-  panel.drawing = std::move(plot);
-  r.figures.push_back({.name = "weights",
-                       .heading = "One training, on one rank and on four",
-                       .panels = {std::move(panel)},
-                       .caption = "Filled dots have to lie on the left, hollow ones on the right."});
+  r.figures.push_back(
+      {.name = "weights",
+       .heading = "One training, on one rank and on four",
+       .panels = {{.legend = {{"dot solid rms", "tensor parallel"}, {"dot solid negative", "with a mistake"}},
+                   .drawing = std::move(plot)}},
+       .caption = "Filled dots have to be on the left, hollow ones on the right."});
   r.confirmed = as_derived && margin.kept();
   r.measured = text("Weights deviate by at most ", scientific(margin.largest_same()), ", with a mistake by at least ",
-                    scientific(margin.smallest_different()), "; what is sent is ", as_derived ? "" : "not ",
-                    "what is derived, with gradients of vectors, and one cut and one gather of rows.");
-  r.refuted = text(margin.refuted(), ", or bytes below those derived or 1.6 times as many");
+                    scientific(margin.smallest_different()), "; the bytes sent are ", as_derived ? "" : "not ",
+                    "as derived, plus the gradients of vectors, and one scatter and one gather of rows.");
+  r.refuted = text(margin.refuted(), ", or fewer bytes than derived, or 1.6 times the derived number");
   return r;
 }
 

@@ -6,15 +6,11 @@
 //   1      P          P          2 P / N
 //   2      P + P / N  P / N      2 P / N
 //   3      P / N      P / N      2 P / N
-#include "core/memory/allocator.h"
 #include "core/memory/bytes.h"
 #include "core/printed.h"
-#include "core/view.h"
-#include "distributed/parallel/sharded_parameters.h"
-#include "distributed/world.h"
-#include "lab/papers/all.h"
+#include "isonorm.h"
+#include "lab/papers/experiment.h"
 #include "lab/papers/ranks/gpt.h"
-#include "optim/adam.h"
 
 namespace isonorm::papers {
 namespace {
@@ -67,13 +63,12 @@ Held held(int stage, const ExperimentOptions& options) {
 ExperimentResult zero_memory(const ExperimentOptions& options) {
   ExperimentResult r;
   reports::TextTable table{
-      .heading = "What a rank of four holds and sends, in bytes of all weights",
+      .heading = "Memory of one of four ranks and bytes that it sends, divided by the bytes of all weights",
       .columns = {"stage", "weights", "gradients", "AdamW", "formula", "measured", "peak", "to send", "sent"},
       .caption =
-          "Measured: what the allocator has given, behind a backward. Peak: in it, with the "
-          "buffers of what is sent. Sent: in a step. Blocks "
-          "are computed once more in the backward."};
-  reports::DotPlot plot{.title = "Bytes of a rank beside the formula",
+          "Measured: allocated bytes after a backward. Peak: within the backward, including communication buffers. "
+          "Sent: in a step. Blocks are recomputed in the backward."};
+  reports::DotPlot plot{.title = "Bytes of a rank relative to the formula",
                         .axis = "measured / formula",
                         .low = 0.1,
                         .high = 10,
@@ -100,13 +95,10 @@ ExperimentResult zero_memory(const ExperimentOptions& options) {
     plot.rows.push_back({text("stage ", stage), {{"rms", printed("%.2f", all / formula), all / formula, true}}});
   }
   r.tables.push_back(std::move(table));
-  reports::Panel panel;
-  panel.legend = {{"dot solid rms", "measured"}};
-  panel.drawing = std::move(plot);
   r.figures.push_back({.name = "bytes",
-                       .heading = "What each stage saves",
-                       .panels = {std::move(panel)},
-                       .caption = "Behind a backward; vectors, which all ranks have, are in it."});
+                       .heading = "Memory by stage",
+                       .panels = {{.legend = {{"dot solid rms", "measured"}}, .drawing = std::move(plot)}},
+                       .caption = "After a backward, including vectors, which all ranks hold."});
   r.confirmed = falls && least > 1 - kOff && worst < 1 + kOff;
   r.measured = text("A rank holds and sends ", printed("%.2f to %.2f", least, worst), " of the formulas' bytes.");
   r.refuted = "a stage that holds more than the one before it, or is off a formula by 5 %";

@@ -56,7 +56,7 @@ struct TimedSteps {
 // least 1 / n.
 double two_standard_errors(double share, double other, int64_t n);
 
-// Counts the cases in which one median is below another with disjoint intervals (ahead), or above (behind).
+// Counts the medians that are below another with disjoint intervals (ahead), or above it (behind).
 struct Lead {
   int ahead = 0, behind = 0;
 
