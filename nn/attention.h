@@ -89,8 +89,8 @@ class CrossAttention : public Module {
  public:
   CrossAttention(int64_t width, int64_t encoded_width, MultiheadAttentionOptions options);
   CrossAttention rebuild() const { return CrossAttention(width_, encoded_width_, options_); }
-  // mask: as above, [batch, heads, time, source]. With a cache, keys and values are computed once, when it is empty, and
-  // kept.
+  // mask: as above, [batch, heads, time, source]. With a cache, keys and values are computed once, when it is empty,
+  // and kept.
   Tensor operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* cache = nullptr);
 
   AttentionWeights weights() const;

@@ -22,8 +22,8 @@ class Gpt : public Module {
   explicit Gpt(const GptOptions& options);
 
   // The output of the final norm [batch, time, stored width], and the weight and bias that the head multiplies it with:
-  // for a loss that never computes the logits (linear_cross_entropy). With a KV cache, `ids` holds only the new ids: any
-  // number if the cache is empty, else one. The result equals the features of all ids at once up to rounding.
+  // for a loss that never computes the logits (linear_cross_entropy). With a KV cache, `ids` holds only the new ids:
+  // any number if the cache is empty, else one. The result equals the features of all ids at once up to rounding.
   Tensor features(const Tensor& ids, DecodingCache* cache = nullptr);
   Projection head() const;
   // The logits of features [..., stored width] -> [..., vocab].

@@ -1,5 +1,5 @@
-// Hooks of modules: functions that see, and may replace, the output of a module and the gradient of its input. A program
-// registers them by Module::on_forward() and Module::on_backward().
+// Hooks of modules: functions that see, and may replace, the output of a module and the gradient of its input. A
+// program registers them by Module::on_forward() and Module::on_backward().
 #pragma once
 
 #include <functional>

@@ -133,8 +133,8 @@ class Module {
   // hooks must outlive the backward. Throws if the hook is empty.
   //
   // Hooks run in operator()(x), and in the other operators of norms (input: the sum that is normalized), attention and
-  // Transformer blocks (input and output: the residual stream). A fused op that computes with the weight of a layer, such
-  // as linear_cross_entropy() with the head's, does not call the layer.
+  // Transformer blocks (input and output: the residual stream). A fused op that computes with the weight of a layer,
+  // such as linear_cross_entropy() with the head's, does not call the layer.
   ModuleHookHandle on_forward(ForwardHook hook);
   ModuleHookHandle on_backward(BackwardHook hook);
   bool has_hooks() const { return hooks_ && !(hooks_->forward.empty() && hooks_->backward.empty()); }
@@ -322,7 +322,8 @@ template <class M, class... Arguments> M clone(const M& module, Arguments&&... a
 //   nn::Sequential actor(nn::shared(trunk), nn::Linear(64, 4)), critic(nn::shared(trunk), nn::Linear(64, 1));
 // Both train the same tensors: they are tied (Parameter::operator=). In a module that has both, the tensors are listed,
 // saved and counted once, under the first name, and clone() and checkpoints keep that. train() and eval() set the mode
-// of a single module. Throws if `module` or a child has a parametrisation or is a rank's part: share before that. Draws no initial values, as clone().
+// of a single module. Throws if `module` or a child has a parametrisation or is a rank's part: share before that. Draws
+// no initial values, as clone().
 template <class M, class... Arguments> M shared(const M& module, Arguments&&... arguments) {
   const DrawsFrom back_afterwards(default_generator());
   const SkipInit skip;

@@ -51,8 +51,9 @@ class Parameter : public Tensor {
   explicit Parameter(const Tensor& stored);
   explicit Parameter(const Parameter& other) = default;
   // Weight tying: `tensor`, a leaf of the same shape, dtype and device, becomes the parameter. If it is a Parameter,
-  // its parametrisations are shared, too. If another tensor was assigned, the module throws, naming the parameter, at its
-  // next forward and whenever it lists its parameters. Throws if this parameter has parametrisations or holds a part.
+  // its parametrisations are shared, too. If another tensor was assigned, the module throws, naming the parameter, at
+  // its next forward and whenever it lists its parameters. Throws if this parameter has parametrisations or holds a
+  // part.
   //   decoder.weight = encoder.weight;
   Parameter& operator=(const Tensor& tensor);
   Parameter& operator=(const Parameter& other);
@@ -68,8 +69,8 @@ class Parameter : public Tensor {
   Tensor operator()() const;
   // The same for a product with rows of this dtype: without a graph, an f32 value is rounded to bf16 for bf16 rows.
   Tensor operator()(DType rows) const;
-  // f(value) for a function f that takes some rows of a table. If all parametrisations work by rows, only these rows are
-  // mapped.
+  // f(value) for a function f that takes some rows of a table. If all parametrisations work by rows, only these rows
+  // are mapped.
   template <class F> Tensor rows(F&& f) const { return maps_by_rows() ? mapped(f(whole()), end()) : f((*this)()); }
   // The value before the output maps that end the parametrisations, and these maps of a layer's output y [..., out].
   Tensor before_output_maps() const;

@@ -96,8 +96,8 @@ void run(Lockstep& all, int steps) {
 }
 
 // Trains right() = [reference, run, controls...] for `steps` steps. Before that, trains wrong() = ([reference,
-// controls...], [negative controls]) for the steps of a negative control, so that both groups are not in memory together.
-// Judges as compare_trajectories() does.
+// controls...], [negative controls]) for the steps of a negative control, so that both groups are not in memory
+// together. Judges as compare_trajectories() does.
 Comparison train_together(const nb::callable& right, const nb::callable& wrong, const Names& names,
                           const std::string& dtype_name, size_t plain, int steps) {
   const DType dtype = dtype_named(dtype_name);

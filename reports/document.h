@@ -48,9 +48,9 @@ struct Document {
   std::vector<Named> result = {};         // for programs: the members of an object, as a Schema gives them
 };
 
-// "Different: ..." or, if the sentence begins with a capital letter, "Equivalent. ...": verdict and sentence, in lines of at most `width` (0: one line), without a newline at the end.
-// `color`: colours the verdict. Text from outside cannot send control sequences to the terminal (printable()); the same
-// holds for values and remarks in to_text().
+// "Different: ..." or, if the sentence begins with a capital letter, "Equivalent. ...": verdict and sentence, in lines
+// of at most `width` (0: one line), without a newline at the end. `color`: colours the verdict. Text from outside
+// cannot send control sequences to the terminal (printable()); the same holds for values and remarks in to_text().
 std::string closing(const Document& document, bool color = false, size_t width = 0);
 
 // Tables without `detail`, values, remarks and the closing sentence.
@@ -60,8 +60,8 @@ std::string to_text(const Document& document, bool color, size_t width = 0);
 std::string to_html(const Document& document);
 
 // The JSON of a result: its own members, then "text", the members of the environment ("command", "seconds", "options",
-// "environment") and "non_finite": JSON Pointers (RFC 6901) to the numbers that are not finite, in whose place null stands. Indented by
-// two, with a newline at the end. Bytes that are not UTF-8 become replacement characters.
+// "environment") and "non_finite": JSON Pointers (RFC 6901) to the numbers that are not finite, in whose place null
+// stands. Indented by two, with a newline at the end. Bytes that are not UTF-8 become replacement characters.
 std::string to_json(std::vector<Named> result, const std::string& text, const Environment& environment = {});
 // The same for the document's result; the text is that of a terminal without colours and of any width.
 std::string to_json(const Document& document);

@@ -1,5 +1,5 @@
-// Results that a program can read. A result is described once: Fields<T> lists the name, the value and the meaning of each field of a
-// T. The JSON of --json and docs/results.md follow from the description.
+// Results that a program can read. A result is described once: Fields<T> lists the name, the value and the meaning of
+// each field of a T. The JSON of --json and docs/results.md follow from the description.
 //
 //   const Schema<Horizon> schema{"horizon", "How far a proof can see.", Fields<Horizon>()
 //                                    .add("steps", &Horizon::steps, "steps that count")
@@ -66,8 +66,9 @@ template <class V> std::string kind_of() {
 
 template <class T> class Fields {
  public:
-  // value: a member of T, or a function of a T. It gives a bool, a number, a string, a Value, a list of these, or an optional of these
-  // (null if it is empty). With `members` it gives an object, a list of objects or an optional object that has these fields.
+  // value: a member of T, or a function of a T. It gives a bool, a number, a string, a Value, a list of these, or an
+  // optional of these (null if it is empty). With `members` it gives an object, a list of objects or an optional object
+  // that has these fields.
   template <class Get, class... Members>
   Fields&& add(const char* name, Get value, const char* meaning, Members... members) && {
     using V = std::decay_t<std::invoke_result_t<const Get&, const T&>>;

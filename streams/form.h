@@ -16,7 +16,8 @@
 // The last two are models of their own: without norms, and with RMSNorm by definition (Zhang & Sennrich, 1910.07467;
 // LLaMA). Their rows keep their mean, and no LayerNorm model computes the same function.
 //
-// Code that depends on the form asks its row. So a new form is a new row: in form.cpp, or at run time as a RegisteredForm.
+// Code that depends on the form asks its row. So a new form is a new row: in form.cpp, or at run time as a
+// RegisteredForm.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +47,8 @@ struct FormRow {
   // The entry that is not stored is minus the sum of the others. A stored writer is rounded so that the sum is right,
   // too: each entry to one of its two neighbours (equivalence/convert/sum_rounding.h).
   bool rounds_with_sum = false;
-  // Words for reports: the norm, a writer W and a reader A in these coordinates, a row x that enters the stream; and the
-  // CSS class of the form's curves.
+  // Words for reports: the norm, a writer W and a reader A in these coordinates, a row x that enters the stream; and
+  // the CSS class of the form's curves.
   const char *norm_name = "RMSNorm", *writer_text = "W", *reader_text = "A", *entry_text = "x", *css = "other";
 
   // All that follows from the maps and the norm.

@@ -125,8 +125,8 @@ class Layout {
   bool bare_entry_ = false;
 };
 
-// The patterns that a pattern with alternatives stands for: "a.b.d" and "a.c.d" for "a.{b,c}.d". Throws if there are more
-// than 64, or if check_name() refuses the name.
+// The patterns that a pattern with alternatives stands for: "a.b.d" and "a.c.d" for "a.{b,c}.d". Throws if there are
+// more than 64, or if check_name() refuses the name.
 std::vector<std::string> alternatives(const std::string& pattern);
 // True if the pattern, which may have alternatives in braces, matches the tensor or its layer.
 bool names_tensor(const std::string& pattern, const std::string& tensor);

@@ -17,10 +17,10 @@ namespace isonorm::streams {
 // readers fold in gains that the norms cannot apply. With raw storage the maps run in every forward, and the model may
 // be put on another stream later by the same layout. With mapped storage the parameters are mapped once, here.
 //
-// A parametrisation that a parameter has already is applied before the stream's. Throws if a pattern matches no layer, if
-// a layer matches two patterns or has another width; if a parameter has a parametrisation of its own though its stored
-// values are mapped (mapped storage) or folded with a gain; if a norm differs from the norm of the form's plain model (norm_of()), or no norm normalizes; if the
-// stream's storage cannot hold the function (docs/normalization.md).
+// A parametrisation that a parameter has already is applied before the stream's. Throws if a pattern matches no layer,
+// if a layer matches two patterns or has another width; if a parameter has a parametrisation of its own though its
+// stored values are mapped (mapped storage) or folded with a gain; if a norm differs from the norm of the form's plain
+// model (norm_of()), or no norm normalizes; if the stream's storage cannot hold the function (docs/normalization.md).
 void parametrize(nn::Module& model, const Layout& layout, const Stream& stream);
 
 // Replaces the stored parameters of a model with raw storage by the mapped parameters that its forward sees, by the
@@ -43,8 +43,8 @@ std::vector<std::string> unasked(nn::Module& model);
 
 // The norm that a parameter reads through; null if it is not a reader.
 const nn::Norm* read_through(const nn::Parameter& parameter);
-// The norms of a model that are on its stream, with their paths, in the order of its modules: readers read through them,
-// or the layout names them.
+// The norms of a model that are on its stream, with their paths, in the order of its modules: readers read through
+// them, or the layout names them.
 std::vector<std::pair<std::string, const nn::Norm*>> norms_of(const nn::Module& model);
 // The stream that a model was put on; null if there is none. Throws if its parts are on different streams.
 const Stream* stream_of(const nn::Module& model);

@@ -63,8 +63,8 @@ inline constexpr const char* kStreamRecentred = "stream.recentred";
 
 // The plan of a module that was put on a stream (streams/parametrize.h). Raw storage holds the Pre-LN model's
 // parameters, so a LayerNorm model in raw storage counts as layer_norm whatever its form is. Throws if the module is on
-// no stream, if a writer, reader or norm has a parametrisation of its own, or if a norm or table that a reader uses is not in
-// the module.
+// no stream, if a writer, reader or norm has a parametrisation of its own, or if a norm or table that a reader uses is
+// not in the module.
 Plan plan_of(const nn::Module& module);
 
 // The plan of the tensors of a checkpoint in the coordinates of `form`. The gain and bias of a norm are

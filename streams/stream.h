@@ -1,5 +1,6 @@
-// Stream: the residual stream of a model: the form in which it is stored (streams/form.h), its width, and how parameters
-// are stored. It maps a writer's weight into the stream's coordinates and a reader's weight so that it reads from them.
+// Stream: the residual stream of a model: the form in which it is stored (streams/form.h), its width, and how
+// parameters are stored. It maps a writer's weight into the stream's coordinates and a reader's weight so that it reads
+// from them.
 //
 // The maps are differentiable; bf16 is mapped in f32 and rounded once. Parameters stay stored as in the Pre-LN model,
 // so every optimizer follows the Pre-LN trajectory.

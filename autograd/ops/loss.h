@@ -1,5 +1,5 @@
-// Softmax, and losses, defined as in PyTorch. The losses of the elements or rows are reduced to their mean (the default)
-// or sum, or returned as they are. Floating tensors f32, f64 or bf16 (computed in f32).
+// Softmax, and losses, defined as in PyTorch. The losses of the elements or rows are reduced to their mean (the
+// default) or sum, or returned as they are. Floating tensors f32, f64 or bf16 (computed in f32).
 #pragma once
 
 #include "core/tensor.h"

@@ -15,8 +15,8 @@ namespace isonorm {
 // 3629, section 4.
 int utf8_length(std::string_view s);
 
-// The first `most` bytes of `s`, without a UTF-8 character that begins there and is not complete. Bytes that are not UTF-8
-// stay.
+// The first `most` bytes of `s`, without a UTF-8 character that begins there and is not complete. Bytes that are not
+// UTF-8 stay.
 std::string_view whole_characters(std::string_view s, size_t most = std::string_view::npos);
 
 // Longest text in bytes that printable() shows without a cut: enough for two paths and a sentence.
@@ -58,7 +58,8 @@ class ShortList {
 };
 inline void append_text(std::string& s, const ShortList& list) { s += list.str(); }
 
-// A word of a command in a message, which a person can copy to a shell: `word` as a POSIX shell reads it: as it is if it needs no quotes, else in single quotes.
+// A word of a command in a message, which a person can copy to a shell: `word` as a POSIX shell reads it: as it is if
+// it needs no quotes, else in single quotes.
 std::string shell_word(const std::string& word);
 
 }  // namespace isonorm

@@ -88,8 +88,8 @@ class Backward {
   Backward& operator=(const Backward&) = delete;
 };
 
-// For code that counts a slot's requests to a device: the name of the innermost slot that the calling thread is running; "" outside of all slots, and while no profile is
-// recorded.
+// For code that counts a slot's requests to a device: the name of the innermost slot that the calling thread is
+// running; "" outside of all slots, and while no profile is recorded.
 const char* running_kernel();
 
 }  // namespace isonorm::profile

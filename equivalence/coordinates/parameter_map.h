@@ -37,8 +37,8 @@
 namespace isonorm::equivalence {
 
 // A linear map. Along dimension `dim`: identity, recentre, compress, expand, compress_reader, expand_reader, isometric
-// (streams/map.h). transpose exchanges the two dimensions of a matrix. reshape gives a tensor of shape `shape`, its entries in
-// row-major order.
+// (streams/map.h). transpose exchanges the two dimensions of a matrix. reshape gives a tensor of shape `shape`, its
+// entries in row-major order.
 struct Leg {
   std::string map;
   int dim = 0;

@@ -37,8 +37,8 @@ struct CompareTensorsOptions {
   // Everything is undecided if no control differs from A.
   std::vector<LazyState> controls = {};
   // Names in A, with the * of parameter maps, of gradients that are zero in exact arithmetic, such as gradients of key
-  // biases. The files hold rounding noise for them: such a gradient counts as equivalent if it is below 1000 eps (at most
-  // 1 %) of the largest gradient in both files. Otherwise the name changes nothing.
+  // biases. The files hold rounding noise for them: such a gradient counts as equivalent if it is below 1000 eps (at
+  // most 1 %) of the largest gradient in both files. Otherwise the name changes nothing.
   std::vector<std::string> noise = {};
   // The order of the comparison; if it has no names, A's own order.
   ExecutionOrder order = {};

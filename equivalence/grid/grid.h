@@ -30,8 +30,8 @@ struct TableOptions {
   std::vector<Recipe> columns{recipes().begin(), recipes().end()};
 };
 
-// One variant with one recipe. Deviations are relative, and the largest over the steps. If `equivalent` is expected, they are
-// the largest over the seeds; if `different` is expected, those of the seed that differs least. NaN stays.
+// One variant with one recipe. Deviations are relative, and the largest over the steps. If `equivalent` is expected,
+// they are the largest over the seeds; if `different` is expected, those of the seed that differs least. NaN stays.
 struct Cell {
   Variant variant;
   Recipe recipe;

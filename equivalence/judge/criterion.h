@@ -1,7 +1,7 @@
-// The criterion: when two trainings count as equivalent. Pure functions of deviations per step. Rounding differences grow
-// during training, so a deviation is judged against controls that differ by rounding alone (docs/normalization.md, "How
-// equal is equal"). A bound can detect a mistake only while it is below the deviations of negative
-// controls: up to the horizon.
+// The criterion: when two trainings count as equivalent. Pure functions of deviations per step. Rounding differences
+// grow during training, so a deviation is judged against controls that differ by rounding alone (docs/normalization.md,
+// "How equal is equal"). A bound can detect a mistake only while it is below the deviations of negative controls:
+// up to the horizon.
 #pragma once
 
 #include <span>

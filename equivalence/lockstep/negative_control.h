@@ -44,8 +44,8 @@ class NegativeControlTraining : public Trainee {
 // leave it by training alone.
 std::vector<RunResult> negative_control_records(const training::TrainingOptions& options);
 
-// Adds the trainings of negative_control_records(options) to `all`, from the parameters of `initial` (a raw model). other: the
-// batch that is shown at step kNegativeSteps / 2 if a batch is exchanged.
+// Adds the trainings of negative_control_records(options) to `all`, from the parameters of `initial` (a raw model).
+// other: the batch that is shown at step kNegativeSteps / 2 if a batch is exchanged.
 void add_negative_controls(Lockstep& all, const training::TrainingOptions& options, const nn::Module& initial,
                            std::span<RunResult> records, const training::Examples& other);
 

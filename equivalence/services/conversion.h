@@ -43,9 +43,9 @@ struct Converted {
   std::optional<equivalence::EntryPlace> first_difference = {};
 };
 
-// Converts or rotates a model, checks and writes it, and prints its findings. Writes nothing if the result is not verified. Call
-// files_of() and check_files() first. Throws Interrupted if it was to stop, UsageError, and the errors of the functions that
-// it calls.
+// Converts or rotates a model, checks and writes it, and prints its findings. Writes nothing if the result is not
+// verified. Call files_of() and check_files() first. Throws Interrupted if it was to stop, UsageError, and the errors
+// of the functions that it calls.
 Converted convert(const ConvertOptions& options);
 
 // The results of the two verbs for programs.

@@ -12,8 +12,8 @@ namespace isonorm::equivalence {
 // "gpt", "gpt, affine norms", "gpt, tied head", "vit", "vit, made images".
 std::string title_of(const TableOptions& options);
 
-// "= 9e-16", "! 5e-02", "? 1e-01", "n/a": the observation (equivalent, different, undecided, not trained) and the largest
-// relative deviation of the loss. A cell that contradicts the expectation ends with " ??".
+// "= 9e-16", "! 5e-02", "? 1e-01", "n/a": the observation (equivalent, different, undecided, not trained) and the
+// largest relative deviation of the loss. A cell that contradicts the expectation ends with " ??".
 std::string cell_text(const Cell& cell);
 
 // A table of the measured properties of each optimizer's update. The number after "yes" or "no" is the deviation.

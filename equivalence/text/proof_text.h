@@ -17,8 +17,8 @@ std::string run_name(const RunResult& run);
 // Largest deviation of loss, gradient and weights, each with the controls' deviation if the run has controls.
 std::vector<reports::TextCell> deviation_cells(const RunResult& run);
 
-// "Equivalent. ...", "Different: ..." or "Undecided: ...", with the figures, horizon and what is detectable, or with the
-// first run that was not as expected. Then a row per run, and losses and deviations at every step.
+// "Equivalent. ...", "Different: ..." or "Undecided: ...", with the figures, horizon and what is detectable, or with
+// the first run that was not as expected. Then a row per run, and losses and deviations at every step.
 reports::Document document_of(const ProofResult& proof);
 // The sentence of the document, and its JSON.
 std::string sentence_of(const ProofResult& proof);

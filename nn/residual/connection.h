@@ -33,12 +33,13 @@ class Connection : public Norm {
  public:
   Connection(int64_t width, const ConnectionOptions& options);
 
-  // The rows that the branch reads, or the head after the last sub-layer. Shape of the residual stream; its dtype or the
-  // branches'.
+  // The rows that the branch reads, or the head after the last sub-layer. Shape of the residual stream; its dtype or
+  // the branches'.
   virtual Tensor read(Residual& r) = 0;
   // The same in the dtype of the branches.
   Tensor rows(Residual& r);
-  // Adds the branch's output to the residual stream. Throws if their shapes differ, at the latest when the two are added.
+  // Adds the branch's output to the residual stream. Throws if their shapes differ, at the latest when the two are
+  // added.
   virtual void join(Residual& r, const Tensor& branch) = 0;
 
   // True if read() gives rows of the residual stream, or a norm of them whose gain a linear layer can absorb. False for

@@ -1,8 +1,8 @@
 // ResiDual (Xie et al., 2304.14802, section 3.1): a Post-LN residual stream x <- LayerNorm(x + branch(x)) and a second
-// residual stream d <- d + branch(x), the sum of the embeddings and all branches. Only the last norm reads d: the head gets x +
-// LayerNorm(d), with eps 1e-7. The paper's code scales embeddings and branches in d by s, with s = 1 except in deep
-// fp16 models (s = 0.05), where d would overflow. Here s = 1: LayerNorm(s d) with eps equals LayerNorm(d) with eps/s^2,
-// and no dtype that trains here has the range of fp16.
+// residual stream d <- d + branch(x), the sum of the embeddings and all branches. Only the last norm reads d: the head
+// gets x + LayerNorm(d), with eps 1e-7. The paper's code scales embeddings and branches in d by s, with s = 1 except in
+// deep fp16 models (s = 0.05), where d would overflow. Here s = 1: LayerNorm(s d) with eps equals LayerNorm(d) with
+// eps/s^2, and no dtype that trains here has the range of fp16.
 #pragma once
 
 #include "nn/residual/post_norm.h"

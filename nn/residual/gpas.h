@@ -1,6 +1,6 @@
-// GPAS (Chen et al., 2506.22049, section 3): the residual stream is scaled down, phi(x) = x - silu(a) sg(x), with one gate a per
-// block, 0 at first, and the stop-gradient sg. Values are multiplied by 1 - silu(a), gradients are not. So the gate's
-// gradient is -silu'(a) sum(g x), and the gradients here are not the derivatives of the function.
+// GPAS (Chen et al., 2506.22049, section 3): the residual stream is scaled down, phi(x) = x - silu(a) sg(x), with one
+// gate a per block, 0 at first, and the stop-gradient sg. Values are multiplied by 1 - silu(a), gradients are not. So
+// the gate's gradient is -silu'(a) sum(g x), and the gradients here are not the derivatives of the function.
 //   pre_gpas, lns_gpas, sandwich_gpas   x <- phi(x + ...), the sum of Pre-LN, LayerNorm Scaling and Sandwich-LN
 //   deeppost_gpas                       x <- LayerNorm(alpha phi(x) + branch(x))
 //   post_pre_gpas                       Mix-LN: x <- LayerNorm(phi(x) + branch(x)), then x <- phi(x + branch(norm(x)))

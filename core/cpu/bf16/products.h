@@ -1,5 +1,6 @@
-// Products of bf16 tensors by AVX512_BF16 or AMX, with f32 sums, and the fused ops made of them. This folder is compiled once, with the flags of these
-// instruction sets. The caller makes sure that the machine has them: isa() is at least Isa::avx512_bf16.
+// Products of bf16 tensors by AVX512_BF16 or AMX, with f32 sums, and the fused ops made of them. This folder is
+// compiled once, with the flags of these instruction sets. The caller makes sure that the machine has them: isa() is at
+// least Isa::avx512_bf16.
 #pragma once
 
 #include "core/kernels/attention.h"
