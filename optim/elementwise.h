@@ -66,7 +66,7 @@ class ElementwiseOptimizer : public Optimizer {
 // An element-wise optimizer whose groups have options of one type, with an lr and a weight_decay. `Derived` has
 //   static constexpr const char* kName                                   in error messages: "lion"
 //   static Group group_of(const Options& options)
-//   static Step step_with(const Options& options, double lr, int64_t t)  the rule of a parameter's own step t = 1, 2, ...
+//   static Step step_with(const Options& options, double lr, int64_t t)  rule of a parameter's own step t = 1, 2, ...
 // Its source instantiates the template, so that programs that use the optimizer do not compile it.
 template <class Derived, class Options> class ElementwiseGroups : public ElementwiseOptimizer {
  public:

@@ -2,8 +2,8 @@
 // each field of a T. The JSON of --json and docs/results.md follow from the description.
 //
 //   const Schema<Horizon> schema{"horizon", "How far a proof can see.", Fields<Horizon>()
-//                                    .add("steps", &Horizon::steps, "steps that count")
-//                                    .add("share", [](const Horizon& h) { return h.steps / 100.0; }, "of the training")};
+//       .add("steps", &Horizon::steps, "steps that count")
+//       .add("share", [](const Horizon& h) { return h.steps / 100.0; }, "of the training")};
 //   to_json(schema(horizon), "up to step 30");  // {"schema": "isonorm.horizon/1", "steps": 30, "share": 0.3, ...}
 #pragma once
 

@@ -2,7 +2,7 @@
 //
 //   std::vector<Tensor> rows_of_norms;
 //   {
-//     streams::StreamWatch watch(model, [&](const std::string&, const Tensor& rows) { rows_of_norms.push_back(rows); });
+//     streams::StreamWatch watch(model, [&](const std::string&, const Tensor& x) { rows_of_norms.push_back(x); });
 //     model(x);
 //   }
 #pragma once
