@@ -16,8 +16,7 @@
 
 namespace isonorm {
 
-// The tensors in the arguments of a kernel: a profile counts them, a check tests that they are on one device, and a
-// test copies them from a device to the host and back. A struct of tensors lists them in one place:
+// A struct of tensors lists them once, for profiles, device checks and copies to a device:
 // static auto tensors(auto& s) { return std::tie(s.a, s.b); }
 template <class S>
 concept HoldsTensors = requires(S& s) {

@@ -58,8 +58,7 @@ class ShortList {
 };
 inline void append_text(std::string& s, const ShortList& list) { s += list.str(); }
 
-// A word of a command in a message, which a person can copy to a shell: `word` as a POSIX shell reads it: as it is if
-// it needs no quotes, else in single quotes.
+// `word` as a POSIX shell reads it, for commands in messages: in single quotes if it needs quotes, else as it is.
 std::string shell_word(const std::string& word);
 
 }  // namespace isonorm
