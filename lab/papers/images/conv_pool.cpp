@@ -9,9 +9,8 @@
 #include "autograd/ops/norm.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
-#include "nn/dropout.h"
 #include "nn/init.h"
-#include "nn/noise.h"
+#include "nn/parameter_free.h"
 #include "nn/weight_norm.h"
 
 namespace isonorm::papers {
