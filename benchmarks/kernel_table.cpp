@@ -136,7 +136,7 @@ Run lstm_step_of(int64_t rows, int64_t width, TensorOptions like) {
 // A layer with RMSNorm over 16 steps.
 template <class Layer> Run recurrent_of(int64_t rows, int64_t width, TensorOptions like) {
   const auto layer =
-      std::make_shared<Layer>(nn::RecurrentOptions{.inputs = width, .hidden = width, .norm = nn::RecurrentNorm::rms});
+      std::make_shared<Layer>(nn::RecurrentOptions{.inputs = width, .hidden = width, .norm = NormKind::rms});
   layer->to(like.dtype);
   layer->to(like.device);
   const Tensor x = leaf({rows, 16, width}, like);

@@ -6,7 +6,7 @@
 set(units
     "core core/memory core/system core/kernels core/cpu"
     "autograd autograd/ops autograd/fused"
-    "nn nn/decoding nn/recurrent nn/residual"
+    "nn nn/recurrent nn/residual"
     "optim streams distributed distributed/parallel"
     "io io/data io/tokenizers"
     "exchange/hub exchange/onnx"

@@ -15,14 +15,14 @@
 
 struct ByNorm {
   const char* name;
-  isonorm::nn::RecurrentNorm norm;
+  isonorm::NormKind norm;
   double p;
 };
 // The authors of RMSNorm used 6.25 % (1910.07467).
-inline constexpr ByNorm kByNorm[] = {{"none", isonorm::nn::RecurrentNorm::none, 1},
-                                     {"layer", isonorm::nn::RecurrentNorm::layer, 1},
-                                     {"rms", isonorm::nn::RecurrentNorm::rms, 1},
-                                     {"prms", isonorm::nn::RecurrentNorm::rms, 0.0625}};
+inline constexpr ByNorm kByNorm[] = {{"none", isonorm::NormKind::none, 1},
+                                     {"layer", isonorm::NormKind::layer, 1},
+                                     {"rms", isonorm::NormKind::rms, 1},
+                                     {"prms", isonorm::NormKind::rms, 0.0625}};
 
 // The norms with these names; without names, all norms. Throws on an unknown name.
 inline std::vector<ByNorm> norms_of(int count, char** words) {

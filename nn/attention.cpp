@@ -80,32 +80,30 @@ Norm* MultiheadAttention::head_norm(const char* name) {
   return &add(name, Norm(options_.head_width, {.kind = kind, .eps = o.eps}, o));
 }
 
-Tensor MultiheadAttention::operator()(const Tensor& x, const Tensor& mask, KeyValues* cache) {
+Tensor MultiheadAttention::operator()(const Tensor& input, const Tensor& mask, KeyValues* cache) {
   const ModuleScope scope(*this);
-  return with_hooks(x, [&](const Tensor& rows) { return attend(rows, mask, cache); });
-}
-
-Tensor MultiheadAttention::attend(const Tensor& x, const Tensor& mask, KeyValues* cache) {
   check(!cache || (options_.causal && !mask.defined()), "attention: a KV cache needs causal attention without a mask");
-  const int64_t cached = cache ? cache->time() : 0, shared = options_.kv_heads;
-  const Tensor qkv = rotate_queries_and_keys(normalize_queries_and_keys(qkv_(x)), cached);
-  Tensor heads;
-  if (cached > 0) {
-    heads = attend_one_token(qkv, *cache);
-  } else {
-    Tensor bias = in_dtype(mask, qkv.dtype());
-    if (options_.alibi) {
-      const Tensor slopes = alibi(options_.heads, x.size(1), qkv.options());
-      bias = bias.defined() ? bias + slopes : slopes;
+  return with_hooks(input, [&](const Tensor& x) {
+    const int64_t cached = cache ? cache->time() : 0, shared = options_.kv_heads;
+    const Tensor qkv = rotate_queries_and_keys(normalize_queries_and_keys(qkv_(x)), cached);
+    Tensor heads;
+    if (cached > 0) {
+      heads = attend_one_token(qkv, *cache);
+    } else {
+      Tensor bias = in_dtype(mask, qkv.dtype());
+      if (options_.alibi) {
+        const Tensor slopes = alibi(options_.heads, x.size(1), qkv.options());
+        bias = bias.defined() ? bias + slopes : slopes;
+      }
+      heads = packed_attention(qkv, options_.heads, {.causal = options_.causal, .mask = bias}, shared);
+      if (cache) {
+        const Tensor parts =
+            transpose(reshape(qkv, {x.size(0), x.size(1), options_.heads + 2 * shared, options_.head_width}), 1, 2);
+        cache->append(narrow(parts, 1, options_.heads, shared), narrow(parts, 1, options_.heads + shared, shared));
+      }
     }
-    heads = packed_attention(qkv, options_.heads, {.causal = options_.causal, .mask = bias}, shared);
-    if (cache) {
-      const Tensor parts =
-          transpose(reshape(qkv, {x.size(0), x.size(1), options_.heads + 2 * shared, options_.head_width}), 1, 2);
-      cache->append(narrow(parts, 1, options_.heads, shared), narrow(parts, 1, options_.heads + shared, shared));
-    }
-  }
-  return proj_(inner_norm_ ? (*inner_norm_)(heads) : heads);
+    return proj_(inner_norm_ ? (*inner_norm_)(heads) : heads);
+  });
 }
 
 // Normalizes the queries and keys of packed rows [batch, time, (heads + 2 kv_heads) head_width].
@@ -162,29 +160,27 @@ CrossAttention::CrossAttention(int64_t width, int64_t encoded_width, MultiheadAt
   if (options_.qkv_bias) kv_.mark_blind("bias", 0, options_.kv_heads * options_.head_width);
 }
 
-Tensor CrossAttention::operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* cache) {
+Tensor CrossAttention::operator()(const Tensor& input, const Tensor& encoded, const Tensor& mask, KeyValues* cache) {
   const ModuleScope scope(*this);
-  return with_hooks(x, [&](const Tensor& rows) { return attend(rows, encoded, mask, cache); });
-}
-
-Tensor CrossAttention::attend(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* cache) {
-  const int64_t batch = x.size(0), heads = options_.heads, shared = options_.kv_heads, size = options_.head_width;
-  const auto by_head = [&](const Tensor& rows, int64_t n) {  // [batch, n, time, size]
-    return transpose(reshape(rows, {batch, rows.size(1), n, size}), 1, 2);
-  };
-  KeyValues uncached;
-  KeyValues& source = cache ? *cache : uncached;
-  if (source.time() == 0) {
-    const Tensor kv = by_head(kv_(encoded), 2 * shared);
-    source.append(narrow(kv, 1, 0, shared), narrow(kv, 1, shared, shared));
-  }
-  const Tensor q = by_head(q_(x), heads);
-  const auto for_queries = [&](const Tensor& x) {
-    return shared == heads ? x : repeat_interleave(x, heads / shared, 1);
-  };
-  const Tensor y = scaled_dot_product_attention(q, for_queries(source.keys), for_queries(source.values),
-                                                {.mask = in_dtype(mask, q.dtype())});
-  return proj_(reshape(transpose(y, 1, 2), {batch, x.size(1), heads * size}));
+  return with_hooks(input, [&](const Tensor& x) {
+    const int64_t batch = x.size(0), heads = options_.heads, shared = options_.kv_heads, size = options_.head_width;
+    const auto by_head = [&](const Tensor& rows, int64_t n) {  // [batch, n, time, size]
+      return transpose(reshape(rows, {batch, rows.size(1), n, size}), 1, 2);
+    };
+    KeyValues uncached;
+    KeyValues& source = cache ? *cache : uncached;
+    if (source.time() == 0) {
+      const Tensor kv = by_head(kv_(encoded), 2 * shared);
+      source.append(narrow(kv, 1, 0, shared), narrow(kv, 1, shared, shared));
+    }
+    const Tensor q = by_head(q_(x), heads);
+    const auto for_queries = [&](const Tensor& of_keys) {
+      return shared == heads ? of_keys : repeat_interleave(of_keys, heads / shared, 1);
+    };
+    const Tensor y = scaled_dot_product_attention(q, for_queries(source.keys), for_queries(source.values),
+                                                  {.mask = in_dtype(mask, q.dtype())});
+    return proj_(reshape(transpose(y, 1, 2), {batch, x.size(1), heads * size}));
+  });
 }
 
 AttentionWeights CrossAttention::weights() const {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "nn/branch.h"
-#include "nn/decoding/cache.h"
+#include "nn/kv_cache.h"
 #include "nn/norm.h"
 #include "nn/residual/arrangement.h"
 
@@ -50,11 +50,10 @@ class MultiheadAttention : public Module {
   MultiheadAttention rebuild() const { return MultiheadAttention(width_, options_); }
   using Module::operator();
   // mask: added to the scores, broadcasts to [batch, heads, time, time]. Undefined: all keys are visible.
-  Tensor operator()(const Tensor& x, const Tensor& mask) { return (*this)(x, mask, nullptr); }
-  // Causal attention with a KV cache. x holds only the new tokens: any number if the cache is empty, else one.
-  // Their keys and values are appended. Equals attention over the whole sequence up to rounding. Throws if x has more
-  // tokens, if mask is defined, or if the attention is not causal.
-  Tensor operator()(const Tensor& x, const Tensor& mask, KeyValues* cache);
+  // cache: for causal attention; x holds only the new tokens: any number if the cache is empty, else one. Their keys and
+  // values are appended. Equals attention over the whole sequence up to rounding. Throws if x has more tokens, if mask
+  // is defined, or if the attention is not causal.
+  Tensor operator()(const Tensor& x, const Tensor& mask, KeyValues* cache = nullptr);
 
   AttentionWeights weights() const;
 
@@ -63,7 +62,6 @@ class MultiheadAttention : public Module {
 
  private:
   Norm* head_norm(const char* name);
-  Tensor attend(const Tensor& x, const Tensor& mask, KeyValues* cache);
   Tensor normalize_queries_and_keys(const Tensor& packed) const;
   Tensor rotate_queries_and_keys(const Tensor& packed, int64_t first_position) const;
   Tensor attend_one_token(const Tensor& packed, KeyValues& cache) const;
@@ -96,8 +94,6 @@ class CrossAttention : public Module {
   AttentionWeights weights() const;
 
  private:
-  Tensor attend(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* cache);
-
   int64_t width_, encoded_width_;
   MultiheadAttentionOptions options_;
   Linear &q_, &kv_;

@@ -11,7 +11,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "nn/evaluation_mode.h"
+#include "nn/modes.h"
 
 namespace isonorm::nn {
 namespace {

@@ -78,7 +78,7 @@ struct DecodeOptions {
 // more. It returns the hypothesis of the highest rank. More beams can find a lower rank, because a step keeps the
 // likeliest prefixes, and their continuations need not be likely.
 //
-// The model runs in evaluation mode (nn/evaluation_mode.h), without a graph; several threads may share it. Throws if
+// The model runs in evaluation mode (nn/modes.h), without a graph; several threads may share it. Throws if
 // beams is not positive, if length is larger than the model's context, if the penalty is negative or not finite, or if
 // a score is NaN.
 std::vector<std::vector<int64_t>> translate(EncoderDecoder& model, const Tensor& source,

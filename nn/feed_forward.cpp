@@ -31,33 +31,33 @@ Tensor FeedForward::forward(const Tensor& x) {
   const Activation act = options_.activation;
   const bool fused = (act == Activation::gelu || act == Activation::gelu_tanh) && !inner_norm_ && !fc1_.has_hooks() &&
                      !fc2_.has_hooks();
-  if (!fused) return fc2_(hidden(x));
-  const auto [w2, b2] = fc2_.operands(x.dtype());
-  return fc2_.finish(mlp(x, fc1_.weight(x.dtype()), fc1_.bias(x.dtype()), w2, b2,
-                         act == Activation::gelu ? GeluForm::erf : GeluForm::tanh));
-}
-
-Tensor FeedForward::hidden(const Tensor& x) const {
-  const auto activated = [&]() -> Tensor {
-    switch (options_.activation) {
-      case Activation::gelu:
-        return gelu(fc1_(x));
-      case Activation::gelu_tanh:
-        return gelu_tanh(fc1_(x));
-      case Activation::relu:
-        return relu(fc1_(x));
-      case Activation::silu:
-        return silu(fc1_(x));
-      case Activation::swiglu:
-        return silu((*gate_)(x)) * fc1_(x);
-      case Activation::quick_gelu: {
-        const Tensor h = fc1_(x);
-        return h * sigmoid(h * 1.702);
-      }
-    }
-    return {};
-  };
-  return inner_norm_ ? (*inner_norm_)(activated()) : activated();
+  if (fused) {
+    const auto [w2, b2] = fc2_.operands(x.dtype());
+    return fc2_.finish(mlp(x, fc1_.weight(x.dtype()), fc1_.bias(x.dtype()), w2, b2,
+                           act == Activation::gelu ? GeluForm::erf : GeluForm::tanh));
+  }
+  Tensor h = fc1_(x);
+  switch (act) {
+    case Activation::gelu:
+      h = gelu(h);
+      break;
+    case Activation::gelu_tanh:
+      h = gelu_tanh(h);
+      break;
+    case Activation::relu:
+      h = relu(h);
+      break;
+    case Activation::silu:
+      h = silu(h);
+      break;
+    case Activation::swiglu:
+      h = silu((*gate_)(x)) * h;
+      break;
+    case Activation::quick_gelu:
+      h = h * sigmoid(h * 1.702);
+      break;
+  }
+  return fc2_(inner_norm_ ? (*inner_norm_)(h) : h);
 }
 
 }  // namespace isonorm::nn

@@ -34,7 +34,6 @@ class FeedForward : public Module {
 
  private:
   FeedForward(FeedForwardOptions complete, int64_t width);
-  Tensor hidden(const Tensor& x) const;  // activation(fc1(x)), normalized if there is an inner norm
 
   int64_t width_;
   FeedForwardOptions options_;  // complete: hidden is not 0

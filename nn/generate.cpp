@@ -8,7 +8,7 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
 #include "core/formulas/philox.h"
-#include "nn/evaluation_mode.h"
+#include "nn/modes.h"
 
 namespace isonorm::nn {
 

@@ -41,7 +41,7 @@ using OnIds = std::function<bool(std::span<const int64_t> ids)>;
 
 // Continues `prompt` (i64 [time] or [rows, time], on any device). Returns each row with its new ids, on the prompt's
 // device. Generation ends after `length` ids, or when `on_ids` returns false. The model sees the last `context` ids, in
-// evaluation mode (nn/evaluation_mode.h). Throws on an empty prompt and as GenerateOptions::check().
+// evaluation mode (nn/modes.h). Throws on an empty prompt and as GenerateOptions::check().
 Tensor generate(Gpt& model, const Tensor& prompt, const GenerateOptions& options,
                 Generator& generator = default_generator(), const OnIds& on_ids = {});
 

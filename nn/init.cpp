@@ -11,7 +11,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "core/view.h"
-#include "nn/skip_init.h"
+#include "nn/modes.h"
 
 namespace isonorm::nn::init {
 namespace {

@@ -1,5 +1,5 @@
 // Initial values of parameters, f32 on the CPU, drawn from the default generator (see manual_seed). While a SkipInit of
-// this thread lives (nn/skip_init.h) nothing is drawn, and the values are NaN.
+// this thread lives (nn/modes.h) nothing is drawn, and the values are NaN.
 #pragma once
 
 #include "core/tensor.h"

@@ -11,7 +11,7 @@
 #include "core/memory/bytes.h"
 #include "core/system/foreign_text.h"
 #include "core/view.h"
-#include "nn/evaluation_mode.h"
+#include "nn/modes.h"
 #include "nn/module_scope.h"
 #include "nn/print.h"
 #include "nn/torch_state.h"

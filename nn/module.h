@@ -28,8 +28,8 @@
 #include "core/random.h"
 #include "core/tensor_map.h"
 #include "nn/hooks.h"
+#include "nn/modes.h"
 #include "nn/parameter.h"
-#include "nn/skip_init.h"
 
 namespace isonorm::nn {
 
@@ -104,7 +104,7 @@ class Module {
 
   void train(bool on = true);  // for this module and all children; dropout acts in training only
   void eval() { train(false); }
-  bool training() const;  // what train() set; false while an EvaluationMode of this thread lives (nn/evaluation_mode.h)
+  bool training() const;  // what train() set; false while an EvaluationMode of this thread lives (nn/modes.h)
 
   // Freezes all parameters of this module and its children, or thaws them: they take no gradient, ops that only frozen
   // ones lead to are not recorded, and the backward ends before them. Optimizers leave frozen parameters alone. Running

@@ -33,20 +33,19 @@ Tensor Norm::operator()(Residual& x, std::optional<DType> as) const {
 }
 
 void Norm::check_width(const Tensor& x) const {
-  const auto leaves_one_out = [](NormKind k) { return k == NormKind::crms || k == NormKind::crms_isometric; };
-  const int64_t width = width_ - (leaves_one_out(spec_.kind) && !leaves_one_out(kind_));
+  const int64_t width = width_ - (is_compressed(spec_.kind) && !is_compressed(kind_));
   check(kind_ == NormKind::none || x.size(-1) == width, "norm: rows of shape ", x.shape(), ", its width is ", width);
 }
 
 Tensor Norm::gain(const Tensor& x) const {
   const Tensor w = weight();
-  if (factor_ == 1) return w;
-  return w.defined() ? w * factor_ : full({x.size(-1)}, factor_, x.options());
+  if (options_.factor == 1) return w;
+  return w.defined() ? w * options_.factor : full({x.size(-1)}, options_.factor, x.options());
 }
 
 Tensor Norm::offset() const {
   const Tensor b = bias();
-  return b.defined() && factor_ != 1 ? b * factor_ : b;
+  return b.defined() && options_.factor != 1 ? b * options_.factor : b;
 }
 
 }  // namespace isonorm::nn

@@ -13,9 +13,10 @@ struct NormLayerOptions {
   double eps = 1e-5;
   bool affine = true;  // a learned gain (ones) and, for LayerNorm, bias (zeros)
   bool bias = true;    // false: only the gain
+  double factor = 1;   // multiplies gain and bias; fixed
 };
 
-// gain * normalize(x, spec) + bias, over the last dimension of size `width`: parameters weight and bias [width]. Throws
+// factor (gain * normalize(x, spec) + bias), over the last dimension of size `width`: parameters weight and bias [width]. Throws
 // on a wrong last dimension; none, the identity, takes every width.
 class Norm : public Module {
  public:
@@ -32,23 +33,20 @@ class Norm : public Module {
   NormKind kind() const { return kind_; }
   // The formula that it computes.
   const NormSpec& spec() const { return spec_; }
-  // Changes the formula. Parameters keep their values. With crms or crms_isometric in place of another kind, rows have
-  // width - 1 entries.
+  // Changes the formula. Parameters keep their values. With a compressed kind in place of another kind, rows have
+  // width - 1 entries (is_compressed()).
   void set_spec(const NormSpec& spec) { spec_ = spec; }
   double eps() const { return spec_.eps; }
-  double factor() const { return factor_; }
   const NormLayerOptions& layer_options() const { return options_; }
 
   Parameter &weight, &bias;  // undefined without affine or without a norm; bias also if options.bias is false
 
  protected:
   Tensor forward(const Tensor& x) override;
-  // Multiplies the result by a fixed number (LayerNorm Scaling).
-  void scale_by(double factor) { factor_ = factor; }
 
  private:
   void check_width(const Tensor& x) const;
-  // Gain and bias, both times factor().
+  // Gain and bias, both times the factor.
   Tensor gain(const Tensor& x) const;
   Tensor offset() const;
 
@@ -56,7 +54,6 @@ class Norm : public Module {
   NormSpec spec_;
   NormLayerOptions options_;
   NormKind kind_;
-  double factor_ = 1;
 };
 
 // LayerNorm (Ba et al., 1607.06450): parameters weight and bias.
@@ -71,7 +68,8 @@ class LayerNorm : public Norm {
 class RMSNorm : public Norm {
  public:
   explicit RMSNorm(int64_t width, NormLayerOptions o = {})
-      : Norm(width, {.kind = NormKind::rms, .eps = o.eps}, {.eps = o.eps, .affine = o.affine, .bias = false}) {}
+      : Norm(width, {.kind = NormKind::rms, .eps = o.eps},
+             {.eps = o.eps, .affine = o.affine, .bias = false, .factor = o.factor}) {}
   RMSNorm rebuild() const { return RMSNorm(width(), layer_options()); }
 };
 

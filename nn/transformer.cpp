@@ -9,8 +9,8 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
 #include "core/view.h"
-#include "nn/evaluation_mode.h"
 #include "nn/init.h"
+#include "nn/modes.h"
 #include "nn/module_scope.h"
 
 namespace isonorm::nn {
@@ -129,22 +129,22 @@ BlockWeights TransformerBlock::weights() const {
 
 void TransformerBlock::operator()(Residual& r, const Attended& attended, BlockCache* cache) {
   const ModuleScope scope(*this);
-  if (!has_hooks()) return add_branches(r, attended, cache);
+  const auto add_branches = [&] {
+    const Tensor rows = norm1_.rows(r);
+    const Tensor same = !options_.parallel ? Tensor() : &norm2_ == &norm1_ ? rows : norm2_.rows(r);
+    norm1_.join(r, attn_(rows, attended.mask, cache ? &cache->own : nullptr));
+    if (cross_)
+      cross_norm_->join(r, (*cross_)(cross_norm_->rows(r), attended.encoded, attended.encoded_mask,
+                                     cache ? &cache->encoded : nullptr));
+    norm2_.join(r, mlp_(options_.parallel ? same : norm2_.rows(r)));
+  };
+  if (!has_hooks()) return add_branches();
   const Tensor before = r.settle();
   r.sum = with_hooks(before, [&](const Tensor& x) {
     r.sum = x;
-    add_branches(r, attended, cache);
+    add_branches();
     return r.settle();
   });
-}
-
-void TransformerBlock::add_branches(Residual& r, const Attended& attended, BlockCache* cache) {
-  const Tensor rows = norm1_.rows(r), same = !options_.parallel ? Tensor() : &norm2_ == &norm1_ ? rows : norm2_.rows(r);
-  norm1_.join(r, attn_(rows, attended.mask, cache ? &cache->own : nullptr));
-  if (cross_)
-    cross_norm_->join(
-        r, (*cross_)(cross_norm_->rows(r), attended.encoded, attended.encoded_mask, cache ? &cache->encoded : nullptr));
-  norm2_.join(r, mlp_(options_.parallel ? same : norm2_.rows(r)));
 }
 
 Tensor TransformerBlock::forward(const Tensor& x) {

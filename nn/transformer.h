@@ -117,7 +117,6 @@ class TransformerBlock : public Module {
  private:
   TransformerBlock(const TransformerOptions& options, const BlockPlace& place, BlockConnections connections);
   BlockWeights weights() const;
-  void add_branches(Residual& r, const Attended& attended, BlockCache* cache);
 
   const TransformerOptions options_;
   const BlockPlace place_;

@@ -85,7 +85,7 @@ class Reads : public OnStream {
 class ReadsBias : public Attached {
  public:
   ReadsBias(const nn::Norm& norm, const nn::Parameter& weight)
-      : offset_(norm.bias), factor_(norm.factor()), weight_(weight) {}
+      : offset_(norm.bias), factor_(norm.layer_options().factor), weight_(weight) {}
   Tensor operator()(const Tensor& stored) const override {
     const Tensor offset = factor_ == 1 ? offset_ : offset_ * factor_;
     const Tensor shift = matmul(wide(weight_.whole(), weight_), wide(offset, weight_));

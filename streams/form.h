@@ -46,8 +46,8 @@ struct FormRow {
   // The entry that is not stored is minus the sum of the others. A stored writer is rounded so that the sum is right,
   // too: each entry to a neighbour in the format (equivalence/convert/sum_rounding.h).
   bool rounds_with_sum = false;
-  // Words for reports: the norm, a writer W and a reader A in these coordinates, a row x that enters the stream; and the
-  // CSS class of the form's curves.
+  // Words for reports: the norm, a writer W and a reader A in these coordinates, a row x that enters the stream; and
+  // the CSS class of the form's curves.
   const char *norm_name = "RMSNorm", *writer_text = "W", *reader_text = "A", *entry_text = "x", *css = "other";
 
   // All that follows from the maps and the norm.

@@ -36,7 +36,7 @@ Plan plan_of(const nn::Module& module) {
     NormPlace place{.name = name,
                     .eps = norm->eps(),
                     .normalizes = norm->spec().kind != NormKind::none || dynamic_cast<const nn::PostEnd*>(norm),
-                    .factor = norm->factor()};
+                    .factor = norm->layer_options().factor};
     const auto* connection = dynamic_cast<const nn::Connection*>(norm);
     place.keeps_gain = norm->weight.defined() && connection && !connection->foldable();
     if (norm->weight.defined() && !place.keeps_gain) {

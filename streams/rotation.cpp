@@ -15,7 +15,7 @@
 #include "io/npy.h"
 #include "io/safetensors.h"
 #include "nn/init.h"
-#include "nn/skip_init.h"
+#include "nn/modes.h"
 
 namespace isonorm::streams {
 namespace {

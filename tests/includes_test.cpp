@@ -280,8 +280,9 @@ TEST_CASE("no file is over 500 lines") {
   }
 }
 
-// A source implements the header that it includes first: the header of its own stem (x.cpp the x.h beside it, core/cpu/x.cpp
-// the slots of core/kernels/x.h), or one of the headers below, which several sources beside it implement.
+// A source implements the header that it includes first: the header of its own stem (x.cpp the x.h beside it,
+// core/cpu/x.cpp the slots of core/kernels/x.h), or one of the headers below, which several sources beside it
+// implement.
 TEST_CASE("one stem, one subject") {
   // Sources that do not, yet: parts of a subject whose header has another stem.
   const Set excepted = {"audit_text.cpp",           "certificate_claims.cpp", "certificate_figures.cpp",

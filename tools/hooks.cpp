@@ -243,8 +243,8 @@ def recorded(spec, model, run, prefix):
     if not before or len(heads) < len(spec.get("tied", {})):
         return rows
 
-    # The same function, where nothing reads the stream but the norms, and these nothing but the readers: a constant is added to
-    # what every writer writes; every gain is larger by a factor, and its readers are smaller by it.
+    # The same function, where nothing reads the stream but the norms, and these nothing but the readers: a constant is
+    # added to what every writer writes; every gain is larger by a factor, and its readers are smaller by it.
     held = {name: t.detach().clone() for name, t in tensors.items()}
     untied = {weight: module(weight.removesuffix(".weight")) for weight in heads}
     tables = {weight: layer.weight for weight, layer in untied.items()}

@@ -11,7 +11,7 @@
 #include "core/system/terminal.h"
 #include "core/view.h"
 #include "exchange/hub/gguf.h"
-#include "nn/skip_init.h"
+#include "nn/modes.h"
 #include "exchange/onnx/model.h"
 #include "streams/stream.h"
 #include "io/tokenizers/tokenizer.h"

@@ -7,7 +7,7 @@
 #include "core/system/foreign_text.h"
 #include "core/system/name_pattern.h"
 #include "io/checkpoint.h"
-#include "nn/skip_init.h"
+#include "nn/modes.h"
 
 namespace isonorm::training {
 namespace {

@@ -7,7 +7,7 @@
 #include "autograd/ops/shape.h"
 #include "core/formulas/round_up.h"
 #include "core/system/foreign_text.h"
-#include "nn/skip_init.h"
+#include "nn/modes.h"
 #include "training/fields.h"
 #include "training/from_outside.h"
 

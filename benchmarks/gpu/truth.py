@@ -14,9 +14,9 @@ from test_programs import NO_LIBRARIES, first_failure, tests
 WORDS = "the stream carries what writers write and readers read of every row in turn".split()
 TOOLKIT = [Path("/usr/local/cuda/bin"), Path("/usr/local/cuda/compute-sanitizer")]
 STEPS = {"f64": 20, "f32": 5}  # steps of the trainings whose losses are compared with the emulation's
-# A loss is a mean over some hundred terms of size 5, which device and emulation add in different orders. In 20 steps of
-# AdamW a rounding difference grows at most by this factor of eps. (A proof's controls, changed by one ulp, stay below
-# it, too.)
+# A loss is a mean over some hundred terms of size 5, which device and emulation add in different orders. In 20 steps
+# of AdamW a rounding difference grows at most by this factor of eps. (A proof's controls, changed by one ulp, stay
+# below it, too.)
 GROWTH = {"f64": 1e5, "f32": 1e3}
 EPS = {"f64": 2.0 ** -52, "f32": 2.0 ** -23, "bf16": 2.0 ** -8}
 

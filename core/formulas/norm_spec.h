@@ -19,6 +19,9 @@ struct NormSpec {
   double p = 1;       // rms only: the mean square is taken over this leading share of the entries (partial RMSNorm)
 };
 
+// True if a row lacks the last entry of the vector that it stands for.
+constexpr bool is_compressed(NormKind kind) { return kind == NormKind::crms || kind == NormKind::crms_isometric; }
+
 constexpr const char* name_of(NormKind kind) {
   switch (kind) {
     case NormKind::none:
@@ -51,8 +54,7 @@ inline int64_t norm_entries(const NormSpec& spec, int64_t width) {
 // The divisor of their sum of squares. It is one more for compressed rows, whose dropped entry counts, too
 // (2305.14858).
 inline int64_t norm_divisor(const NormSpec& spec, int64_t width) {
-  const bool compressed = spec.kind == NormKind::crms || spec.kind == NormKind::crms_isometric;
-  return compressed ? width + 1 : norm_entries(spec, width);
+  return is_compressed(spec.kind) ? width + 1 : norm_entries(spec, width);
 }
 
 }  // namespace isonorm

@@ -8,7 +8,7 @@
 #include "autograd/ops/shape.h"
 #include "core/system/foreign_text.h"
 #include "equivalence/verify/verify.h"
-#include "nn/skip_init.h"
+#include "nn/modes.h"
 #include "streams/stream.h"
 #include "training/fields.h"
 #include "training/model_file.h"

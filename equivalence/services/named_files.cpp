@@ -15,7 +15,7 @@
 #include "core/system/name_pattern.h"
 #include "core/system/profile.h"
 #include "exchange/hub/folder.h"
-#include "io/data/data_files.h"
+#include "io/data/image_sets.h"
 #include "io/replacement.h"
 #include "io/tokenizers/tokenizer.h"
 

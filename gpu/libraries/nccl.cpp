@@ -3,13 +3,17 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <future>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include "core/error.h"
+#include "core/memory/link.h"
 #include "core/system/stopwatch.h"
 #include "gpu/slots.h"
+#include "gpu/stream.h"
 
 namespace isonorm::gpu {
 namespace {
@@ -24,6 +28,32 @@ bool failed(Result r) { return r != nccl::success && r != nccl::in_progress; }
 void keep(Result& first, Result next) {
   if (!failed(first)) first = next;
 }
+
+// A link between ranks (core/memory/link.h). Communicators never block: their state is polled until it is ready or the
+// time limit is over.
+class NcclLink final : public Link {
+ public:
+  NcclLink(Device device, const LinkOffer& first, int rank, int size, LinkWait wait);
+  ~NcclLink() override;
+
+  void exchange(const void* send, void* receive, int64_t bytes, const char* what) override;
+  void gather(const void* own, void* all, int64_t bytes, const char* what) override;
+
+ private:
+  void must(Result result, const char* what) const;
+  bool settled(const char* what) const;
+  void until(const char* what, double limit, const std::function<bool()>& done) const;
+  void carry(const char* what, const std::function<Result()>& calls);
+  void leave(Result (*how)(Comm)) noexcept;
+
+  const nccl::Api api_;
+  const Device device_;
+  const int rank_, size_;
+  const LinkWait wait_;
+  Comm comm_ = nullptr;
+  std::string why_;  // why the communicator was ended
+  Event done_;
+};
 
 }  // namespace
 

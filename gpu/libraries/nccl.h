@@ -1,37 +1,56 @@
-// Links between ranks by NCCL, opened at run time (core/memory/link.h). Communicators never block: their state is
-// polled until it is ready or the time limit is over.
+// The part of NCCL's interface that is used, in the words of nccl.h of 2.28.9. The header is not needed to build; if it
+// is present, tests/gpu/device/nccl_test.cpp compares the two. The values have been the same since 2.14, the first
+// version with communicators that never block.
 #pragma once
 
-#include <string>
+#include "gpu/cuda.h"
+#include "gpu/dynamic.h"
 
-#include "core/memory/link.h"
-#include "gpu/libraries/nccl_api.h"
-#include "gpu/stream.h"
+namespace isonorm::gpu::nccl {
 
-namespace isonorm::gpu {
-
-class NcclLink final : public Link {
- public:
-  NcclLink(Device device, const LinkOffer& first, int rank, int size, LinkWait wait);
-  ~NcclLink() override;
-
-  void exchange(const void* send, void* receive, int64_t bytes, const char* what) override;
-  void gather(const void* own, void* all, int64_t bytes, const char* what) override;
-
- private:
-  void must(nccl::Result result, const char* what) const;
-  bool settled(const char* what) const;
-  void until(const char* what, double limit, const std::function<bool()>& done) const;
-  void carry(const char* what, const std::function<nccl::Result()>& calls);
-  void leave(nccl::Result (*how)(nccl::Comm)) noexcept;
-
-  const nccl::Api api_;
-  const Device device_;
-  const int rank_, size_;
-  const LinkWait wait_;
-  nccl::Comm comm_ = nullptr;
-  std::string why_;  // why the communicator was ended
-  Event done_;
+struct Opaque;
+using Comm = Opaque*;
+struct Id {
+  char bytes[128];
 };
 
-}  // namespace isonorm::gpu
+enum Result {
+  success = 0,
+  unhandled_cuda_error = 1,
+  system_error = 2,
+  internal_error = 3,
+  invalid_argument = 4,
+  invalid_usage = 5,
+  remote_error = 6,
+  in_progress = 7
+};
+enum Type { int8 = 0 };
+
+// The configuration of 2.14. A later library reads its size and version, and chooses the settings that it lacks by
+// itself.
+struct Config {
+  size_t size = sizeof(Config);
+  unsigned magic = 0xcafebeef, version = 21400;
+  int blocking = 0;
+};
+
+struct Api {
+  Result (*get_unique_id)(Id*);
+  Result (*comm_init_rank_config)(Comm*, int ranks, Id, int rank, Config*);
+  Result (*comm_get_async_error)(Comm, Result*);
+  Result (*comm_finalize)(Comm);
+  Result (*comm_destroy)(Comm);
+  Result (*comm_abort)(Comm);
+  Result (*group_start)();
+  Result (*group_end)();
+  Result (*send)(const void*, size_t count, Type, int peer, Comm, cudaStream_t);
+  Result (*recv)(void*, size_t count, Type, int peer, Comm, cudaStream_t);
+  Result (*all_gather)(const void*, void*, size_t count, Type, Comm, cudaStream_t);
+  const char* (*get_error_string)(Result);
+  const char* (*get_last_error)(Comm);
+
+  // Throws if a function is missing.
+  explicit Api(const Library& library);
+};
+
+}  // namespace isonorm::gpu::nccl

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/system/foreign_text.h"
+#include "io/data/pairs.h"
 #include "io/data/published_sets.h"
 
 namespace isonorm::data {
@@ -101,6 +102,18 @@ std::vector<std::string> image_files(const std::string& data) {
   const std::string dir = found_folder(data);
   if (Cifar10::is_in(dir)) return Cifar10::files(dir);
   return FashionMnist::is_in(dir) ? FashionMnist::files(dir) : ImageFolder::files(dir);
+}
+
+std::vector<std::string> data_files(const std::string& data) {
+  const std::string folder = image_folder(data);
+  std::vector<std::string> files = Pairs::files(folder);
+  if (!data.empty()) files.push_back(data);
+  for (const std::string& name : Cifar10::names()) files.push_back(folder + "/" + name);
+  for (const std::string& name : FashionMnist::names())
+    for (const char* end : {"", ".gz"}) files.push_back(folder + "/" + name + end);
+  if (!data.empty() && ImageFolder::is_in(folder))  // without a name the folder is Fashion-MNIST's
+    for (std::string& file : ImageFolder::all_files(folder)) files.push_back(std::move(file));
+  return files;
 }
 
 namespace {

@@ -37,6 +37,11 @@ bool has_own_tests(const std::string& data);
 // "cat 12\ndog 11\n": the number of pictures per class of a folder that is split; empty for any other set. The bytes of
 // image_files() alone do not tell which class a picture belongs to.
 std::string class_counts(const std::string& data);
+// The files that --data may read, for any model; they must not be overwritten: the file `data` itself, and the files
+// that image sets and pairs read from the folder `data`. For an ImageFolder these are all files below its folders,
+// whether they are read or not; for other sets all names that they look for, whether they exist or not. Empty `data`:
+// the default folder of images.
+std::vector<std::string> data_files(const std::string& data);
 // True if `data` is an image set. Throws like image_folder().
 bool holds_images(const std::string& data);
 

@@ -13,21 +13,19 @@
 namespace isonorm::papers {
 namespace {
 
-using nn::RecurrentNorm;
-
 constexpr int64_t kBatch = 32;            // sequences per step
 constexpr size_t kSeeds = 3, kSeen = 20;  // losses are shown as means over kSeen steps
 
 struct Kind {
   const char *name, *css;
-  RecurrentNorm norm;
+  NormKind norm;
   double p = 1;
 };
-constexpr Kind kKinds[] = {{"no norm", "plain", RecurrentNorm::none},
-                           {"LayerNorm", "other", RecurrentNorm::layer},
-                           {"RMSNorm", "rms", RecurrentNorm::rms},
-                           {"RMSNorm of 25 %", "crms", RecurrentNorm::rms, 0.25},
-                           {"RMSNorm of 6.25 %", "isometric", RecurrentNorm::rms, 0.0625}};
+constexpr Kind kKinds[] = {{"no norm", "plain", NormKind::none},
+                           {"LayerNorm", "other", NormKind::layer},
+                           {"RMSNorm", "rms", NormKind::rms},
+                           {"RMSNorm of 25 %", "crms", NormKind::rms, 0.25},
+                           {"RMSNorm of 6.25 %", "isometric", NormKind::rms, 0.0625}};
 
 struct Scale {
   int64_t vocabulary, width, hidden, delay, time, steps;

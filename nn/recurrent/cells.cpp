@@ -26,31 +26,24 @@ void draw(const Linear& linear, const RecurrentOptions& o) {
   if (linear.bias.defined()) fill(detach(linear.bias), 0);
 }
 
-}  // namespace
-
-GateNorm::GateNorm(int64_t width, const RecurrentOptions& o)
-    : norm_(o.norm),
-      options_{.eps = o.eps, .p = o.p},
-      weight_(add_parameter("weight", ones({width}))),
-      bias_(add_parameter("bias", norm_ == RecurrentNorm::layer ? zeros({width}) : Tensor())) {}
-
-Tensor GateNorm::forward(const Tensor& x) {
-  return norm_ == RecurrentNorm::layer ? layer_norm(x, weight_(), bias_(), {.eps = options_.eps})
-                                       : rms_norm(x, weight_(), {}, options_);
+// The norm of a vector of gates or of a state: a gain, and for LayerNorm a bias.
+Norm norm_of(int64_t width, const RecurrentOptions& o) {
+  return {width, {.kind = o.norm, .eps = o.eps, .p = o.p}, {.eps = o.eps, .bias = o.norm == NormKind::layer}};
 }
+
+}  // namespace
 
 GruCell::GruCell(int64_t inputs, const RecurrentOptions& o)
     : hidden_(o.hidden),
       input_(add("input", Linear(inputs, 3 * o.hidden))),
-      recurrent_(add("recurrent",
-                     Linear(o.hidden, (o.reset_first ? 2 : 3) * o.hidden, {.bias = o.norm == RecurrentNorm::none}))),
-      after_reset_(o.reset_first
-                       ? &add("recurrent_new", Linear(o.hidden, o.hidden, {.bias = o.norm == RecurrentNorm::none}))
-                       : nullptr) {
+      recurrent_(
+          add("recurrent", Linear(o.hidden, (o.reset_first ? 2 : 3) * o.hidden, {.bias = o.norm == NormKind::none}))),
+      after_reset_(o.reset_first ? &add("recurrent_new", Linear(o.hidden, o.hidden, {.bias = o.norm == NormKind::none}))
+                                 : nullptr) {
   draw(input_, o), draw(recurrent_, o);
   if (after_reset_) draw(*after_reset_, o);
-  const bool plain = o.norm == RecurrentNorm::none;
-  const auto norm = [&](const char* name, int64_t width) { return plain ? nullptr : &add(name, GateNorm(width, o)); };
+  const bool plain = o.norm == NormKind::none;
+  const auto norm = [&](const char* name, int64_t width) { return plain ? nullptr : &add(name, norm_of(width, o)); };
   input_gates_ = norm("input_gates_norm", 2 * hidden_), input_new_ = norm("input_new_norm", hidden_);
   recurrent_gates_ = norm("recurrent_gates_norm", 2 * hidden_), recurrent_new_ = norm("recurrent_new_norm", hidden_);
 }
@@ -79,13 +72,13 @@ std::vector<Tensor> GruCell::step(const Tensor& a, const std::vector<Tensor>& st
 
 LstmCell::LstmCell(int64_t inputs, const RecurrentOptions& o)
     : hidden_(o.hidden),
-      input_(add("input", Linear(inputs, 4 * o.hidden, {.bias = o.norm == RecurrentNorm::none}))),
-      recurrent_(add("recurrent", Linear(o.hidden, 4 * o.hidden, {.bias = o.norm == RecurrentNorm::none}))),
-      bias_(add_parameter("bias", o.norm == RecurrentNorm::none ? Tensor() : zeros({4 * o.hidden}))) {
+      input_(add("input", Linear(inputs, 4 * o.hidden, {.bias = o.norm == NormKind::none}))),
+      recurrent_(add("recurrent", Linear(o.hidden, 4 * o.hidden, {.bias = o.norm == NormKind::none}))),
+      bias_(add_parameter("bias", o.norm == NormKind::none ? Tensor() : zeros({4 * o.hidden}))) {
   check(!o.reset_first, "lstm: reset_first is GRU's, LSTM has no reset gate");
   draw(input_, o), draw(recurrent_, o);
-  const bool plain = o.norm == RecurrentNorm::none;
-  const auto norm = [&](const char* name, int64_t width) { return plain ? nullptr : &add(name, GateNorm(width, o)); };
+  const bool plain = o.norm == NormKind::none;
+  const auto norm = [&](const char* name, int64_t width) { return plain ? nullptr : &add(name, norm_of(width, o)); };
   input_norm_ = norm("input_norm", 4 * hidden_), recurrent_norm_ = norm("recurrent_norm", 4 * hidden_);
   state_norm_ = norm("state_norm", hidden_);
 }

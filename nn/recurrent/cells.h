@@ -4,14 +4,10 @@
 
 #include <vector>
 
-#include "autograd/ops/norm.h"
 #include "nn/linear.h"
+#include "nn/norm.h"
 
 namespace isonorm::nn {
-
-enum class RecurrentNorm { none, layer, rms };
-inline constexpr const char* kRecurrentNormNames[] = {"none", "layer", "rms"};
-constexpr const char* name_of(RecurrentNorm n) { return kRecurrentNormNames[static_cast<size_t>(n)]; }
 
 // uniform: as PyTorch, all parameters uniform in +-1/sqrt(hidden). orthogonal: as the layers of 1910.07467, the
 // recurrent matrix of each gate is orthogonal. The input matrix of each gate is orthogonal, too, if it has `hidden`
@@ -21,31 +17,16 @@ enum class RecurrentInitialisation { uniform, orthogonal };
 struct RecurrentOptions {
   int64_t inputs = 0, hidden = 0;
   int64_t layers = 1;
-  bool bidirectional = false;  // each layer has a second cell, which goes from the last step to the first
-  double dropout = 0;          // between layers, in training
-  RecurrentNorm norm = RecurrentNorm::none;
+  bool bidirectional = false;      // each layer has a second cell, which goes from the last step to the first
+  double dropout = 0;              // between layers, in training
+  NormKind norm = NormKind::none;  // of the gates' inputs, and of LSTM's state: none, layer or rms
   double p = 1;  // RMSNorm: the share of leading entries whose mean square divides (1910.07467, pRMSNorm)
   double eps = 1e-5;
   RecurrentInitialisation initialisation = RecurrentInitialisation::uniform;
   bool reset_first = false;  // GRU's reset gate acts before the recurrent product, as in 1406.1078, not after it
 };
 
-// The norm of a vector of gates or of a state: the gain begins as ones; LayerNorm also has a bias, which begins as
-// zeros.
-class GateNorm : public Module {
- public:
-  GateNorm(int64_t width, const RecurrentOptions& options);
-
- protected:
-  Tensor forward(const Tensor& x) override;
-
- private:
-  RecurrentNorm norm_;
-  NormOptions options_;
-  Parameter &weight_, &bias_;
-};
-
-// The computation of a step. A cell's state is `parts` tensors [batch, hidden]; the first is its output.
+// The computation of one step. A cell's state is `parts` tensors [batch, hidden]; the first is its output.
 class Cell : public Module {
  public:
   // x [batch, time, in] -> the steps' inputs [batch, time, gates], computed for all steps in one product.
@@ -71,8 +52,8 @@ class GruCell : public Cell {
  private:
   int64_t hidden_;
   Linear &input_, &recurrent_;
-  Linear* after_reset_;                                                     // null: `recurrent_` has all three thirds
-  GateNorm *input_gates_, *input_new_, *recurrent_gates_, *recurrent_new_;  // null: plain
+  Linear* after_reset_;                                                 // null: `recurrent_` has all three thirds
+  Norm *input_gates_, *input_new_, *recurrent_gates_, *recurrent_new_;  // null: plain
 };
 
 // With (i, f, o) = sigmoid of the first, second and fourth quarter, g = tanh of the third: c' = f c + i g and
@@ -89,8 +70,8 @@ class LstmCell : public Cell {
  private:
   int64_t hidden_;
   Linear &input_, &recurrent_;
-  GateNorm *input_norm_, *recurrent_norm_, *state_norm_;  // null: plain
-  Parameter& bias_;                                       // undefined in a plain cell
+  Norm *input_norm_, *recurrent_norm_, *state_norm_;  // null: plain
+  Parameter& bias_;                                   // undefined in a plain cell
 };
 
 }  // namespace isonorm::nn

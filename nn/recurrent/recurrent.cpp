@@ -14,7 +14,9 @@ Recurrent::Recurrent(const RecurrentOptions& o, const MakeCell& make) : options(
   check(o.inputs > 0 && o.hidden > 0 && o.layers > 0, "recurrent: ", o.inputs, " inputs, ", o.hidden, " hidden and ",
         o.layers, " layers, expected at least 1 of each");
   check(o.p > 0 && o.p <= 1, "recurrent: p is ", o.p, ", expected above 0 and at most 1");
-  check(o.p == 1 || o.norm == RecurrentNorm::rms, "recurrent: p is ", o.p, " with norm ", name_of(o.norm),
+  check(o.norm == NormKind::none || o.norm == NormKind::layer || o.norm == NormKind::rms, "recurrent: the norm is ",
+        name_of(o.norm), ", expected none, layer_norm or rms_norm");
+  check(o.p == 1 || o.norm == NormKind::rms, "recurrent: p is ", o.p, " with norm ", name_of(o.norm),
         ", expected 1: a share of the entries is RMSNorm's");
   check(o.dropout >= 0 && o.dropout < 1, "recurrent: dropout ", o.dropout, " is not in [0, 1)");
   check(o.dropout == 0 || o.layers > 1, "recurrent: dropout ", o.dropout, " acts between layers, and there is 1");

@@ -2,7 +2,7 @@
 // norms of the gates' inputs (Ba et al., 1607.06450; Zhang & Sennrich, 1910.07467). Several layers, both directions,
 // masks for padded steps.
 //
-//   nn::Gru gru({.inputs = 8, .hidden = 32, .norm = nn::RecurrentNorm::rms});
+//   nn::Gru gru({.inputs = 8, .hidden = 32, .norm = NormKind::rms});
 //   nn::RecurrentResult r = gru(x);                       // x [batch, time, 8] -> r.output [batch, time, 32]
 //   for (auto& part : r.state) part = detach(part);       // truncated backpropagation through time:
 //   r = gru(next, {.state = r.state});                    // continues from this state

@@ -1,9 +1,7 @@
-// List of the arrangements. A new one gets a file in this folder and an entry here.
+// List of the arrangements.
 #pragma once
 
-#include "nn/residual/dual.h"
 #include "nn/residual/gpas.h"
-#include "nn/residual/sub_ln.h"
 
 namespace isonorm::nn {
 

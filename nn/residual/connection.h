@@ -18,6 +18,7 @@ struct ConnectionOptions {
   // False: the result becomes the residual stream or is added to it.
   bool foldable = true;
   bool folded = false;  // gains and biases that can be folded into linear layers are: the norm has none
+  double factor = 1;    // multiplies the norm's result (LayerNorm Scaling)
 
   ConnectionOptions not_foldable() const {
     ConnectionOptions o = *this;
@@ -31,13 +32,21 @@ struct ConnectionOptions {
 //   connection.join(r, branch(connection.read(r)));
 class Connection : public Norm {
  public:
-  Connection(int64_t width, const ConnectionOptions& options);
+  Connection(int64_t width, const ConnectionOptions& o)
+      : Norm(width, {.kind = o.kind, .eps = o.eps},
+             {.eps = o.eps, .affine = o.affine && !(o.foldable && o.folded), .bias = o.bias, .factor = o.factor}),
+        precision_(o.precision),
+        foldable_(o.foldable) {}
 
   // The rows that the branch reads, or the head after the last sub-layer. Shape of the residual stream; its dtype or
   // the branches'.
   virtual Tensor read(Residual& r) = 0;
   // The same in the dtype of the branches.
-  Tensor rows(Residual& r);
+  Tensor rows(Residual& r) {
+    const DType dtype = precision_.branch_dtype(r.sum.dtype());
+    const Tensor x = read(r).to(dtype);
+    return gather_ ? gather_(x) : x;
+  }
   // Adds the branch's output to the residual stream. Throws if their shapes differ, at the latest when the two are
   // added.
   virtual void join(Residual& r, const Tensor& branch) = 0;

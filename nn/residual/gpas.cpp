@@ -1,6 +1,5 @@
 #include "nn/residual/gpas.h"
 
-#include <cmath>
 #include <tuple>
 
 #include "autograd/ops/create.h"
@@ -64,9 +63,7 @@ BlockConnections pre_gpas_block(int64_t width, const ConnectionOptions& norms, c
 }
 
 BlockConnections lns_gpas_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
-  check_place("lns_gpas", place);
-  const double factor = 1 / std::sqrt(static_cast<double>(place.index + 1));
-  return with_one_gate<GatedSum<ScaledNorm>>(place, [&](int64_t) { return std::tuple(width, norms, factor); });
+  return pre_gpas_block(width, scaled_norms("lns_gpas", norms, place), place);
 }
 
 BlockConnections sandwich_gpas_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
@@ -75,7 +72,7 @@ BlockConnections sandwich_gpas_block(int64_t width, const ConnectionOptions& nor
 
 BlockConnections deeppost_gpas_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place) {
   check_place("deeppost_gpas", place);
-  return with_one_gate<GatedShortcut<DeepNorm>>(
+  return with_one_gate<GatedShortcut<PostNorm>>(
       place, [&](int64_t i) { return std::tuple(width, norms, post_place(place, i), deep_norm_alpha(place)); });
 }
 

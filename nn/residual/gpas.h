@@ -6,10 +6,7 @@
 //   post_pre_gpas                       Mix-LN: x <- LayerNorm(phi(x) + branch(x)), then x <- phi(x + branch(norm(x)))
 #pragma once
 
-#include "nn/residual/deep_norm.h"
-#include "nn/residual/mix_ln.h"
-#include "nn/residual/sandwich.h"
-#include "nn/residual/scaled_norm.h"
+#include "nn/residual/post_norm.h"
 
 namespace isonorm::nn {
 

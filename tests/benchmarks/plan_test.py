@@ -22,7 +22,8 @@ import run  # noqa: E402
 import test_programs  # noqa: E402
 import truth  # noqa: E402
 
-# Seconds. START: a server until it answers; COMPILE: torch.compile, in addition; TEST: a test program; PROGRAM: any other program.
+# Seconds. START: a server until it answers; COMPILE: torch.compile, in addition; TEST: a test program; PROGRAM: any
+# other program.
 START, COMPILE, TEST, PROGRAM = 6, 60, 8, 10
 FIRST, SECOND = lease.CALLS
 

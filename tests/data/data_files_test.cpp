@@ -1,5 +1,5 @@
 // data_files() names every file that would be read from a folder, whichever data set is in it.
-#include "io/data/data_files.h"
+#include "io/data/image_sets.h"
 
 #include <algorithm>
 #include <filesystem>

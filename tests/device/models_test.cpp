@@ -164,7 +164,7 @@ TEST_CASE("models of recurrent layers train on a device as on the CPU") {
     return cross_entropy(reshape(rows, {y.numel(), rows.size(2)}), y);
   };
   for (const bool lstm : {false, true})
-    for (nn::RecurrentNorm norm : {nn::RecurrentNorm::none, nn::RecurrentNorm::layer, nn::RecurrentNorm::rms}) {
+    for (NormKind norm : {NormKind::none, NormKind::layer, NormKind::rms}) {
       const auto make = [=] {
         manual_seed(3);
         Generator g{.seed = 5};

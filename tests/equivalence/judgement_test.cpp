@@ -1,5 +1,5 @@
-// A judgement says its verdict, the first difference and the cause in one sentence; a run agrees with its expectation or
-// not.
+// A judgement says its verdict, the first difference and the cause in one sentence; a run agrees with its expectation
+// or not.
 #include "equivalence/judge/judgement.h"
 
 #include "equivalence/judge/run_result.h"

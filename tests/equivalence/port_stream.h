@@ -3,9 +3,9 @@
 
 #include <string_view>
 
-#include "nn/dropout.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
+#include "nn/parameter_free.h"
 #include "tests/equivalence/small_net.h"
 
 namespace isonorm::test {

@@ -3,8 +3,8 @@
 
 #include "equivalence/compare/compare.h"
 #include "equivalence/lockstep/result.h"
-#include "nn/dropout.h"
 #include "nn/linear.h"
+#include "nn/parameter_free.h"
 #include "nn/residual/pre_norm.h"
 #include "tests/equivalence/room.h"
 

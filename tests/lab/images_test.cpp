@@ -11,7 +11,7 @@
 #include "io/safetensors.h"
 #include "nn/container.h"
 #include "nn/conv.h"
-#include "nn/noise.h"
+#include "nn/parameter_free.h"
 #include "nn/weight_norm.h"
 #include "lab/papers/images/conv_pool.h"
 #include "tests/support/catch.h"

@@ -1,8 +1,8 @@
 // Logits and gradients equal the formulas in single ops, in every form of the stream, at once and token by token.
 #include "autograd/engine.h"
 #include "nn/encoder_decoder.h"
-#include "nn/evaluation_mode.h"
 #include "nn/gpt.h"
+#include "nn/modes.h"
 #include "tests/model_cases/model_case.h"
 #include "tests/support/same_bytes.h"
 

@@ -1,6 +1,6 @@
 // Indices of a module's children, of an optimizer's parameter groups, and of a parameter's entries.
 #include "nn/container.h"
-#include "nn/activation.h"
+#include "nn/parameter_free.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
 #include "autograd/engine.h"

@@ -1,16 +1,13 @@
 // Sequential and ModuleList take modules, and can be cloned.
 #include "nn/container.h"
 
-#include "nn/activation.h"
 #include "nn/attention.h"
 #include "nn/conv.h"
-#include "nn/dropout.h"
 #include "nn/feed_forward.h"
 #include "nn/group_norm.h"
-#include "nn/noise.h"
+#include "nn/parameter_free.h"
 #include "nn/print.h"
 #include "nn/recurrent/recurrent.h"
-#include "nn/shape.h"
 #include "nn/transformer.h"
 #include "tests/nn/models.h"
 #include "tests/support/thrown.h"

@@ -1,10 +1,10 @@
 // Decoding with a KV cache gives the same logits as the whole sequence, the same beam search and the same continuation.
-#include "nn/decoding/cache.h"
+#include "nn/kv_cache.h"
 
 #include <thread>
 
-#include "nn/evaluation_mode.h"
 #include "nn/generate.h"
+#include "nn/modes.h"
 #include "nn/residual/all.h"
 #include "streams/transformer.h"
 #include "tests/nn/models.h"

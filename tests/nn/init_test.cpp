@@ -67,7 +67,7 @@ TEST_CASE("layers begin with PyTorch's values") {
 TEST_CASE("recurrent layers begin with the authors' values of 1910.07467 where these are asked for") {
   manual_seed(5);
   for (const int64_t inputs : {30, 100})
-    for (const RecurrentNorm norm : {RecurrentNorm::none, RecurrentNorm::layer, RecurrentNorm::rms})
+    for (const NormKind norm : {NormKind::none, NormKind::layer, NormKind::rms})
       for (const bool lstm : {false, true}) {
         const RecurrentOptions o{
             .inputs = inputs, .hidden = 100, .norm = norm, .initialisation = RecurrentInitialisation::orthogonal};

@@ -5,11 +5,10 @@
 #include "autograd/engine.h"
 #include "autograd/methods.h"
 #include "autograd/ops/shape.h"
-#include "nn/activation.h"
 #include "nn/container.h"
 #include "nn/conv.h"
 #include "nn/linear.h"
-#include "nn/shape.h"
+#include "nn/parameter_free.h"
 #include "tests/nn/models.h"
 #include "tests/support/thrown.h"
 

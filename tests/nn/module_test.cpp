@@ -3,9 +3,8 @@
 
 #include "core/kernels/kernel.h"
 #include "core/memory/allocator.h"
-#include "nn/activation.h"
 #include "nn/container.h"
-#include "nn/dropout.h"
+#include "nn/parameter_free.h"
 #include "tests/nn/models.h"
 
 using namespace isonorm;

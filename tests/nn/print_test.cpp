@@ -5,10 +5,10 @@
 
 #include "autograd/ops/create.h"
 #include "core/print.h"
-#include "nn/activation.h"
 #include "nn/container.h"
 #include "nn/gpt.h"
 #include "nn/group_norm.h"
+#include "nn/parameter_free.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

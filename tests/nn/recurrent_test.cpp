@@ -30,9 +30,8 @@ struct Naive {
     return isonorm::linear(x, p.at(name + ".weight"), find(name + ".bias"));
   }
   Tensor norm(const Tensor& x, const std::string& name) const {
-    if (o.norm == RecurrentNorm::none) return x;
-    const NormKind kind = o.norm == RecurrentNorm::layer ? NormKind::layer : NormKind::rms;
-    return normalize(x, {.kind = kind, .eps = o.eps, .p = o.p}, p.at(name + ".weight"), find(name + ".bias"));
+    if (o.norm == NormKind::none) return x;
+    return normalize(x, {.kind = o.norm, .eps = o.eps, .p = o.p}, p.at(name + ".weight"), find(name + ".bias"));
   }
   static Tensor part(const Tensor& x, int64_t i, int64_t count = 1) {
     return narrow(x, 1, i * kHidden, count * kHidden);
@@ -42,7 +41,7 @@ struct Naive {
     const Tensor a = linear(x, cell + ".input"), u = linear(h, cell + ".recurrent");
     if (lstm) {
       Tensor all = norm(a, cell + ".input_norm") + norm(u, cell + ".recurrent_norm");
-      if (o.norm != RecurrentNorm::none) all = all + p.at(cell + ".bias");
+      if (o.norm != NormKind::none) all = all + p.at(cell + ".bias");
       c = sigmoid(part(all, 1)) * c + sigmoid(part(all, 0)) * tanh(part(all, 2));
       h = sigmoid(part(all, 3)) * tanh(norm(c, cell + ".state_norm"));
       return;
@@ -94,10 +93,8 @@ struct Case {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const bool lstm : {false, true})
-    for (const auto& [norm, p] : {std::pair{RecurrentNorm::none, 1.0},
-                                  {RecurrentNorm::layer, 1.0},
-                                  {RecurrentNorm::rms, 1.0},
-                                  {RecurrentNorm::rms, 0.25}})
+    for (const auto& [norm, p] :
+         {std::pair{NormKind::none, 1.0}, {NormKind::layer, 1.0}, {NormKind::rms, 1.0}, {NormKind::rms, 0.25}})
       for (const bool more : {false, true})
         for (const bool reset_first : {false, true}) {
           if (lstm && reset_first) continue;
@@ -209,7 +206,7 @@ TEST_CASE("GRU and LSTM have PyTorch's outputs, last states and gradients") {
 TEST_CASE("a sequence in two pieces is the sequence, and truncated gradients stop between them") {
   manual_seed(5);
   for (const bool lstm : {false, true}) {
-    Subject s({lstm, {.inputs = kInputs, .hidden = kHidden, .layers = 2, .norm = RecurrentNorm::rms}, false, false});
+    Subject s({lstm, {.inputs = kInputs, .hidden = kHidden, .layers = 2, .norm = NormKind::rms}, false, false});
     const RecurrentResult whole = s.result();
     RecurrentResult first = (*s.layer)(narrow(s.x, 1, 0, 2));
     const RecurrentResult second = (*s.layer)(narrow(s.x, 1, 2, 2), {.state = first.state});
@@ -252,7 +249,7 @@ TEST_CASE("layers of f32 parameters read rows of bf16, and their gradients stay 
 
 TEST_CASE("what a mask hides is not looked at, NaN neither, and takes no gradient") {
   manual_seed(4);
-  nn::Lstm layer({.inputs = 3, .hidden = 4, .layers = 2, .bidirectional = true, .norm = nn::RecurrentNorm::rms});
+  nn::Lstm layer({.inputs = 3, .hidden = 4, .layers = 2, .bidirectional = true, .norm = NormKind::rms});
   layer.to(DType::f64);
   const Tensor mask = from_vector<double>({1, 1, 0, 1, 0, 0}, {2, 3});
   std::vector<std::vector<double>> seen;
@@ -282,8 +279,10 @@ TEST_CASE("bad recurrent input is refused in a line") {
     return Gru(o);
   };
   CHECK_THROWS_WITH(Gru({.inputs = 3}), "recurrent: 3 inputs, 0 hidden and 1 layers, expected at least 1 of each");
-  CHECK_THROWS_WITH(gru({.norm = RecurrentNorm::rms, .p = 0}), "recurrent: p is 0, expected above 0 and at most 1");
-  CHECK_THROWS_WITH(gru({.norm = RecurrentNorm::layer, .p = 0.5}), Contains("a share of the entries is RMSNorm's"));
+  CHECK_THROWS_WITH(gru({.norm = NormKind::rms, .p = 0}), "recurrent: p is 0, expected above 0 and at most 1");
+  CHECK_THROWS_WITH(gru({.norm = NormKind::layer, .p = 0.5}), Contains("a share of the entries is RMSNorm's"));
+  CHECK_THROWS_WITH(gru({.norm = NormKind::crms}),
+                    "recurrent: the norm is crms_norm, expected none, layer_norm or rms_norm");
   CHECK_THROWS_WITH(gru({.dropout = 1}), "recurrent: dropout 1 is not in [0, 1)");
   CHECK_THROWS_WITH(gru({.dropout = 0.5}), "recurrent: dropout 0.5 acts between layers, and there is 1");
   Gru layer = gru({});

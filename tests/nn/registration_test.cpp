@@ -2,10 +2,10 @@
 #include <thread>
 
 #include "io/safetensors.h"
-#include "nn/activation.h"
 #include "nn/container.h"
 #include "nn/gpt.h"
 #include "nn/module_scope.h"
+#include "nn/parameter_free.h"
 #include "nn/recurrent/recurrent.h"
 #include "optim/adam.h"
 #include "tests/support/ops.h"

@@ -7,15 +7,14 @@
 #include "autograd/fused/attention.h"
 #include "autograd/fused/mlp.h"
 #include "autograd/ops/loss.h"
-#include "nn/activation.h"
 #include "nn/container.h"
 #include "nn/conv.h"
 #include "nn/gpt.h"
 #include "nn/group_norm.h"
 #include "nn/linear.h"
 #include "nn/module_scope.h"
+#include "nn/parameter_free.h"
 #include "nn/recurrent/recurrent.h"
-#include "nn/shape.h"
 #include "nn/vit.h"
 #include "tests/nn/models.h"
 #include "tests/support/thrown.h"
@@ -112,7 +111,7 @@ TEST_CASE("second gradients: language models with LSTM and GRU, stacked, in both
   draw(lstm, 5);
   check_hessian(lstm.parameters(), [&] { return cross_entropy(lstm(kIds), kNext); });
   const Tensor mask = tensor({{1, 1, 1, 1}, {1, 1, 0, 0}}).to(DType::f64);
-  LanguageModel<Gru> gru({.inputs = 3, .hidden = 4, .bidirectional = true, .norm = RecurrentNorm::layer});
+  LanguageModel<Gru> gru({.inputs = 3, .hidden = 4, .bidirectional = true, .norm = NormKind::layer});
   draw(gru, 6);
   check_hessian(gru.parameters(), [&] { return cross_entropy(gru(kIds, mask), kNext); });
 }

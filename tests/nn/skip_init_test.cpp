@@ -1,5 +1,5 @@
 // SkipInit: layers that will be loaded draw no initial values.
-#include "nn/skip_init.h"
+#include "nn/modes.h"
 
 #include <stdexcept>
 #include <thread>

@@ -1,8 +1,8 @@
 // State dicts: parts, copies, and replaced children.
 #include "streams/transformer.h"
 
-#include "nn/activation.h"
 #include "nn/container.h"
+#include "nn/parameter_free.h"
 #include "optim/sgd.h"
 #include "tests/nn/models.h"
 

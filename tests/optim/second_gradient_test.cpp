@@ -6,7 +6,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/random.h"
-#include "nn/dropout.h"
+#include "nn/parameter_free.h"
 #include "nn/group_norm.h"
 #include "nn/linear.h"
 #include "optim/adam.h"

@@ -14,7 +14,7 @@
 #include "distributed/parallel/collectives.h"
 #include "distributed/world.h"
 #include "nn/encoder_decoder.h"
-#include "nn/residual/sub_ln.h"
+#include "nn/residual/pre_norm.h"
 #include "nn/vit.h"
 #include "optim/adam.h"
 #include "streams/transformer.h"

@@ -1,8 +1,8 @@
 // Modules that have names are not moved, and constructors with other arguments say the right form.
-#include "nn/activation.h"
 #include "nn/attention.h"
 #include "nn/container.h"
 #include "nn/conv.h"
+#include "nn/parameter_free.h"
 #include "nn/recurrent/recurrent.h"
 
 using namespace isonorm;

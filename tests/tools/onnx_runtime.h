@@ -255,8 +255,8 @@ inline std::vector<Tensor> run(const Node& n, const std::vector<Tensor>& in, int
   return {};
 }
 
-// Runs the model on its one input. Throws if the input does not have the declared sizes, or if a node reads a value that
-// no node before it computed.
+// Runs the model on its one input. Throws if the input does not have the declared sizes, or if a node reads a value
+// that no node before it computed.
 inline Tensor run(const Model& model, const Tensor& input) {
   std::map<std::string, Tensor> values = model.constants;
   check(model.inputs.size() == 1 && model.outputs.size() == 1, model.inputs.size(), " inputs");

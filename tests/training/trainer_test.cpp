@@ -1,5 +1,5 @@
-// Trainer compared with a loop that is written out here, and with itself, interrupted and continued. tests/tools has the
-// lines that the program prints.
+// Trainer compared with a loop that is written out here, and with itself, interrupted and continued. tests/tools has
+// the lines that the program prints.
 #include "training/run/trainer.h"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "core/formulas/round_up.h"
-#include "nn/evaluation_mode.h"
+#include "nn/modes.h"
 #include "training/source.h"
 
 namespace isonorm::training {

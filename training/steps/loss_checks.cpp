@@ -10,7 +10,7 @@
 #include "core/kernels/copy.h"
 #include "core/printed.h"
 #include "core/view.h"
-#include "nn/evaluation_mode.h"
+#include "nn/modes.h"
 
 namespace isonorm::training {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/libraries/nccl_api.h"
+#include "gpu/libraries/nccl.h"
 #include "tests/emulated_gpu/device_memory.h"
 #include "tests/emulated_gpu/streams.h"
 

@@ -1,5 +1,5 @@
 // This library's declarations of NCCL's interface, against NCCL's own header if it is present.
-#include "gpu/libraries/nccl_api.h"
+#include "gpu/libraries/nccl.h"
 
 #if !defined(ISONORM_GPU_EMULATED) && __has_include(<nccl.h>)
 #include <nccl.h>

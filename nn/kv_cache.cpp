@@ -1,4 +1,4 @@
-#include "nn/decoding/cache.h"
+#include "nn/kv_cache.h"
 
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
