@@ -153,7 +153,7 @@ int run(EvaluateOptions& o, const CLI::App& command) {
           training::token_vocab_of(t.spec, shape.vocab, o.test_data.empty() ? o.data : o.test_data, o.ids.has_value());
   }
   training::check_data(t);
-  const training::Source source(t, training::Uses::evaluation);
+  const training::Source source(t, training::Purpose::evaluation);
   const training::ModelShape shown = source.options().model.shape();
   check(shape.vocab == shown.vocab && shape.image == shown.image && shape.channels == shown.channels, o.model,
         ": its model is of ",

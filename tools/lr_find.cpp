@@ -33,7 +33,7 @@ struct LrFindOptions {
 // Options of a training that the test lacks: it sets the learning rate itself, and has its own --steps.
 bool is_of_course(std::string_view name) {
   constexpr std::string_view kNames[] = {"lr",   "min_lr",      "warmup",     "schedule",       "ema",     "ema_warmup",
-                                         "zero", "whole_parts", "save_every", "evaluate_every", "patience"};
+                                         "zero", "rank_invariant", "save_every", "evaluate_every", "patience"};
   return std::ranges::count(kNames, name) > 0;
 }
 

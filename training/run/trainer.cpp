@@ -193,8 +193,8 @@ void Trainer::load_initial_weights() {
 void Trainer::shard_parameters() {
   const TrainingOptions& t = options_.training;
   if (t.zero < 2 || ranks_.size() == 1) return;
-  if (t.whole_parts)
-    throw UsageError("--whole-parts with --zero 2 or 3: gradients are summed part by part of the batch; take --zero 1");
+  if (t.rank_invariant)
+    throw UsageError("--rank-invariant with --zero 2 or 3: gradients are summed part by part of the batch; take --zero 1");
   if (t.ema > 0) throw UsageError("--ema with --zero 2 or 3: the average is of whole parameters; take --zero 1");
   shards_ = std::make_unique<parallel::ShardedParameters>(
       *model_, ranks_, parallel::ShardedParametersOptions{.keep_whole = t.zero == 2});
@@ -277,7 +277,7 @@ StepOptions Trainer::step_options() {
           .activations = options_.activations == nn::Precision::full ? t.dtype : DType::bf16,
           .captured = options_.captured,
           .group = &ranks_,
-          .whole_parts = t.whole_parts,
+          .rank_invariant = t.rank_invariant,
           .zero = shares_state() ? 1 : 0,
           .parts = shards_.get()};
 }

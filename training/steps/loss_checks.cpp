@@ -74,7 +74,7 @@ namespace {
 // in each micro-batch. Empty shares are left out.
 std::vector<Rows> shares_of(const StepOptions& o, int64_t examples) {
   const int64_t size = size_of_part(examples, o.accumulate);
-  const int ranks = o.group && !o.whole_parts ? o.group->size() : 1;
+  const int ranks = o.group && !o.rank_invariant ? o.group->size() : 1;
   std::vector<Rows> shares;
   for (int64_t part = 0; part < o.accumulate; ++part)
     for (int rank = 0; rank < ranks; ++rank) {
