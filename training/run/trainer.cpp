@@ -194,7 +194,8 @@ void Trainer::shard_parameters() {
   const TrainingOptions& t = options_.training;
   if (t.zero < 2 || ranks_.size() == 1) return;
   if (t.rank_invariant)
-    throw UsageError("--rank-invariant with --zero 2 or 3: gradients are summed part by part of the batch; take --zero 1");
+    throw UsageError(
+        "--rank-invariant with --zero 2 or 3: gradients are summed part by part of the batch; take --zero 1");
   if (t.ema > 0) throw UsageError("--ema with --zero 2 or 3: the average is of whole parameters; take --zero 1");
   shards_ = std::make_unique<parallel::ShardedParameters>(
       *model_, ranks_, parallel::ShardedParametersOptions{.keep_whole = t.zero == 2});

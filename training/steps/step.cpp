@@ -324,8 +324,8 @@ std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
       leaves.push_back(p);
   UnownedLeaves unowned;
   std::vector<Tensor> losses =
-      losses_of(model_, loss_, batch, options_.accumulate, options_.group, options_.rank_invariant, options_.parts, leaves,
-                taken_ == 0 ? &unowned : nullptr);
+      losses_of(model_, loss_, batch, options_.accumulate, options_.group, options_.rank_invariant, options_.parts,
+                leaves, taken_ == 0 ? &unowned : nullptr);
   unowned.warn_of_rest(batch);
   if (options_.parts) options_.parts->check_gradients();
   return losses;
