@@ -55,7 +55,7 @@ bool is_of_audits(std::string_view name) {
          (f.options.empty() || name == "letters" || name == "batch" || name == "seed" || name == "threads");
 }
 
-int run(AuditVerb o, const CLI::App& command) {
+int run_audit(AuditVerb o, const CLI::App& command) {
   check_outputs({{"--report", o.report}, {"--json", o.json}}, {{"--checkpoint", o.checkpoint}});
   training::TrainingOptions& training = o.training;
   training::ModelFile file;
@@ -99,7 +99,7 @@ Verb add_audit(CLI::App& app) {
       "memory or threads, 130 interrupted.");
   for (const char* option : {"--report", "--json", "--quiet"}) command->get_option(option)->group("Output");
   lead_with(*command, {"--checkpoint", "--model", "--width", "--depth", "--context", "--batch"});
-  return {command, [o, command] { return run(*o, *command); }, {&audit_description()}};
+  return {command, [o, command] { return run_audit(*o, *command); }, {&audit_description()}};
 }
 
 }  // namespace isonorm::tools

@@ -112,7 +112,7 @@ std::string list(const TensorsComparison& r) {
   return out;
 }
 
-int run(const CompareVerb& o, const CLI::App& command) {
+int run_compare(const CompareVerb& o, const CLI::App& command) {
   std::vector<NamedFile> inputs = {{"A", o.a}, {"B", o.b}, {"--map", o.map}, {"--spec", o.spec}};
   if (is_file(o.order)) inputs.push_back({"--order", o.order});
   for (const std::string& control : o.controls) inputs.push_back({"--control", control});
@@ -188,7 +188,7 @@ Verb add_compare(CLI::App& app) {
               if (!o->options.gradients) throw UsageError("--noise: needs --gradients");
               if (pattern.empty()) throw UsageError("--noise: a name is empty");
             }
-            return run(*o, *command);
+            return run_compare(*o, *command);
           },
           {&compare_description()}};
 }

@@ -14,7 +14,7 @@ struct Convert {
   std::string json;
 };
 
-int run(const Convert& verb, const CLI::App& command, const reports::Schema<services::Converted>& schema) {
+int run_convert(const Convert& verb, const CLI::App& command, const reports::Schema<services::Converted>& schema) {
   services::NamedFiles files = services::files_of(verb.options);
   files.outputs.push_back({"--json", verb.json});
   check_outputs(files);
@@ -83,7 +83,7 @@ Verb add_convert(CLI::App& app) {
   add_number(*command, "eps", o->eps, "refuse norms with another eps than this one (default: any)", training::above(0));
   add_result_options(*command, *verb);
   return {command,
-          [verb, command] { return run(*verb, *command, services::convert_schema()); },
+          [verb, command] { return run_convert(*verb, *command, services::convert_schema()); },
           {&services::convert_schema()}};
 }
 
@@ -115,7 +115,7 @@ Verb add_rotate(CLI::App& app) {
   return {command,
           [verb, command] {
             if (verb->options.basis.empty()) throw UsageError("--basis: expected hadamard:SEED, haar:SEED or a file");
-            return run(*verb, *command, services::rotate_schema());
+            return run_convert(*verb, *command, services::rotate_schema());
           },
           {&services::rotate_schema()}};
 }

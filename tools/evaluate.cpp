@@ -109,7 +109,7 @@ void check_default_data(const EvaluateOptions& o, const training::TrainingOption
         text("--data is needed: the model has the classes ", data::class_list(classes), ", not Fashion-MNIST's"));
 }
 
-int run(EvaluateOptions& o, const CLI::App& command) {
+int run_evaluate(EvaluateOptions& o, const CLI::App& command) {
   check_outputs({{"--json", o.json}},
                 {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data), test_data_input(o.test_data)});
   check_options(o);
@@ -215,7 +215,7 @@ Verb add_evaluate(CLI::App& app) {
   command->footer(
       "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or threads, "
       "130 interrupted.");
-  return {command, [o, command] { return run(*o, *command); }, {&evaluate_schema()}};
+  return {command, [o, command] { return run_evaluate(*o, *command); }, {&evaluate_schema()}};
 }
 
 }  // namespace isonorm::tools

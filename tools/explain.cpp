@@ -38,7 +38,7 @@ std::vector<double> numbers(const std::string& list, const char* what) {
   return values;
 }
 
-int run(const ExplainOptions& o) {
+int run_explain(const ExplainOptions& o) {
   check_outputs({}, {});
   const std::vector<double> x = numbers(o.row, "ROW");
   std::vector<double> dy(x.size());
@@ -68,7 +68,7 @@ Verb add_explain(CLI::App& app) {
   command->add_option("--grad", o->gradient, "gradient of the result, as long as the row (default: 1,0,0,...)");
   add_number(*command, "eps", o->eps, "added to the mean square inside the root");
   command->footer("Exit codes: 0 printed, 2 usage, 70 no memory or threads, 130 interrupted.");
-  return {command, [o] { return run(*o); }};
+  return {command, [o] { return run_explain(*o); }};
 }
 
 }  // namespace isonorm::tools

@@ -300,7 +300,7 @@ def recorded(spec, model, run, prefix):
     return rows
 )py";
 
-int run(const std::string& spec) {
+int run_hooks(const std::string& spec) {
   check_outputs({}, {{"SPEC", spec}});
   const std::string json = services::spec_text(spec);
   const Scope scope(spec);
@@ -319,7 +319,7 @@ Verb add_hooks(CLI::App& app) {
       ->required();
   command->footer(
       "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
-  return {command, [spec] { return run(*spec); }};
+  return {command, [spec] { return run_hooks(*spec); }};
 }
 
 }  // namespace isonorm::tools

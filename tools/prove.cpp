@@ -104,7 +104,7 @@ class Watcher {
   std::string last_;
 };
 
-int run(const ProveOptions& o) {
+int run_prove(const ProveOptions& o) {
   check_output_options(o.output, {data_input(o.proof.training.data),
                                   test_data_input(o.proof.training.test_data),
                                   {"--tokenizer", o.proof.training.tokenizer}});
@@ -116,7 +116,7 @@ int run(const ProveOptions& o) {
   return exit_code(proof.verdict);
 }
 
-int run(const CertificateOptions& options, const OutputOptions& output) {
+int run_certificate(const CertificateOptions& options, const OutputOptions& output) {
   check_output_options(output, {});
   catch_interrupt();
   StatusLine status(stderr, output.quiet);
@@ -166,10 +166,10 @@ Verb add_prove(CLI::App& app) {
   return {command,
           [o, command] {
             training::set_training_options(o->proof.training, o->given);
-            if (o->certificate) return run(certificate_options(*command, *o), o->output);
+            if (o->certificate) return run_certificate(certificate_options(*command, *o), o->output);
             if (!o->architectures.empty()) throw UsageError("--architectures belongs to --certificate");
             services::check_proof(o->proof);
-            return run(*o);
+            return run_prove(*o);
           },
           {&proof_schema(), &certificate_description()}};
 }

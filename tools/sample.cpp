@@ -159,7 +159,7 @@ void check_options(const SampleOptions& o) {
     if (word.empty()) throw UsageError("--stop is empty");
 }
 
-int run(SampleOptions o) {
+int run_sample(SampleOptions o) {
   check_options(o);
   training::check_device(o.device);
   const std::string from = o.prompt == "-" ? "/dev/stdin" : "";  // file of the prompt
@@ -250,7 +250,7 @@ Verb add_sample(CLI::App& app) {
   command->footer(
       "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or threads, "
       "130 interrupted.");
-  return {command, [o] { return run(*o); }};
+  return {command, [o] { return run_sample(*o); }};
 }
 
 }  // namespace isonorm::tools

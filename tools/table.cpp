@@ -63,7 +63,7 @@ std::string notes() {
   return all;
 }
 
-int run(TableVerb& o, const CLI::App& command) {
+int run_table(TableVerb& o, const CLI::App& command) {
   if (!o.optimizers.empty()) {
     o.table.columns.clear();
     for (const std::string& name : o.optimizers) o.table.columns.push_back(recipe(name));
@@ -151,7 +151,7 @@ Verb add_table(CLI::App& app) {
               if (const training::ModelRow* row = training::model_for(o->table.data)) o->table.model = row;
             training::check_kind(*o->table.model, o->table.data);
             training::check_names("--optimizers", o->optimizers, training::names_of(recipes()));
-            return run(*o, *command);
+            return run_table(*o, *command);
           },
           {&table_schema()}};
 }

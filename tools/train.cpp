@@ -60,7 +60,7 @@ void check_outputs(const GivenTraining& verb) {
   check_config_beside(o, config);
 }
 
-int run(GivenTraining& verb) {
+int run_train(GivenTraining& verb) {
   take_config(*verb.command, verb.config);
   TrainerOptions& o = verb.options;
   distributed::Group& ranks = distributed::world();
@@ -134,7 +134,7 @@ Verb add_train(CLI::App& app) {
       "threads, 130 interrupted.");
   lead_with(*command, {"--model", "--data", "--form", "--width", "--depth", "--context", "--steps", "--batch", "--lr",
                        "--checkpoint"});
-  return {command, [verb] { return run(*verb); }, {&training::training_description()}};
+  return {command, [verb] { return run_train(*verb); }, {&training::training_description()}};
 }
 
 }  // namespace isonorm::tools
