@@ -6,7 +6,6 @@
 #include "equivalence/compare/audit.h"
 #include "streams/stream.h"
 #include "tools/help.h"
-#include "equivalence/services/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "training/fields.h"
@@ -60,7 +59,7 @@ int run_audit(AuditVerb o, const CLI::App& command) {
   training::TrainingOptions& training = o.training;
   training::ModelFile file;
   if (!o.checkpoint.empty()) file = training::load_model_file(o.checkpoint);
-  services::check_finite(o.checkpoint, file.state);
+  training::check_finite(o.checkpoint, file.state);
   if (!file.description.empty()) {
     if (o.given.contains("letters")) throw UsageError("--letters cannot be used with a file that describes its model");
     training.model = described_model(o, file);

@@ -132,7 +132,7 @@ class Converter {
       Metadata metadata = metadata_;
       metadata.merge(training::spec_entries(file_.other));
       save_safetensors(o_.out, content.entries, metadata, content.read);
-      warn_of_averages(*file_.file, o_.in);
+      training::warn_of_averages(*file_.file, o_.in);
     }
     for (const std::string& norm : identity_)
       print(text("'", norm, "' is in the rows of its table now: the program that runs the result must leave it out."));
