@@ -9,7 +9,7 @@ set(units
     "nn nn/decoding nn/recurrent nn/residual"
     "optim streams distributed distributed/parallel"
     "io io/data io/tokenizers"
-    "exchange/hub exchange/models exchange/onnx"
+    "exchange exchange/hub exchange/onnx"
     "reports training training/models training/options training/records training/run training/spec training/steps"
     "equivalence/judge equivalence/coordinates equivalence/lockstep equivalence/grid"
     "equivalence/convert equivalence/verify equivalence/reference"

@@ -13,16 +13,27 @@
 #include "distributed/parallel/sharded_parameters.h"
 #include "distributed/world.h"
 #include "io/checkpoint.h"
+#include "io/unfinished.h"
 #include "optim/ema.h"
 #include "optim/optimizer.h"
 #include "training/records/run_logs.h"
 #include "training/records/training_result.h"
-#include "training/run/locked_checkpoint.h"
 #include "training/run/trainer_options.h"
 #include "training/source.h"
 #include "training/steps/callbacks.h"
 
 namespace isonorm::training {
+
+// The checkpoint that a training continues from. While the object lives, no other process trains into the files
+// TrainerOptions::checkpoint and best.
+struct LockedCheckpoint {
+  // With MPI every rank makes one, and the first rank locks the files. Throws (io) if another process has locked a
+  // file; throws as checkpoint_to_go_on_from(); and throws Disagreement if ranks read different files.
+  explicit LockedCheckpoint(const TrainerOptions& options);
+
+  const io::NameLock lock, best_lock;
+  std::optional<NewestCheckpoint> newest;  // none: there is no file yet
+};
 
 //   training::TrainerOptions o;
 //   o.training.data = "README.md", o.training.steps = 1000;

@@ -80,7 +80,22 @@ TrainerOptions started(TrainerOptions o, const distributed::Group& ranks) {
   return o;
 }
 
+std::string locked_by_first(const std::string& path) { return distributed::world().rank() == 0 ? path : ""; }
+
 }  // namespace
+
+LockedCheckpoint::LockedCheckpoint(const TrainerOptions& o)
+    : lock(locked_by_first(o.checkpoint)), best_lock(locked_by_first(o.best)) {
+  distributed::Group& ranks = distributed::world();
+  ranks.barrier();  // reading starts after the files are locked
+  newest = checkpoint_to_go_on_from(o.checkpoint);
+  ranks.check_same(newest ? text(newest->path, " after step ", integer_at(newest->checkpoint.values, "step"))
+                          : text("there is no ", o.checkpoint),
+                   "checkpoint");
+  if (!newest) return;
+  const Scope scope(newest->path);
+  complete(newest->checkpoint.values);
+}
 
 Trainer::Trainer(const TrainerOptions& o) : Trainer(o, std::make_unique<LockedCheckpoint>(o)) {}
 

@@ -1,22 +1,126 @@
-#include "exchange/models/export_model.h"
+#include "exchange/models.h"
 
 #include <algorithm>
 
 #include "autograd/ops/create.h"
+#include "core/error.h"
+#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "core/system/warning.h"
 #include "core/view.h"
 #include "exchange/hub/gguf.h"
-#include "exchange/models/described_model.h"
 #include "exchange/onnx/model.h"
+#include "io/safetensors.h"
 #include "io/tokenizers/tokenizer.h"
+#include "nn/skip_init.h"
 #include "streams/stream.h"
 #include "training/model_file.h"
+#include "training/spec/data_spec.h"
+#include "training/spec/preprocessor.h"
 
 namespace isonorm::exchange {
 namespace {
 
 using training::ModelOptions;
+
+constexpr int64_t kMostPreprocessor = int64_t{1} << 20;  // limit for the file's bytes
+
+// The model of a folder with this config.json. Throws, naming the key, if our model cannot have the value.
+ModelOptions options_of(const hub::Port& port, const hub::Config& config) {
+  const auto row = std::ranges::find(training::kModels, port.model, &training::ModelRow::name);
+  ModelOptions options(**row);
+  for (const auto& [option, value, key] : hub::port_options(port, config)) {
+    const training::Option named = options.options(option).at(0);
+    check(named.set(value), "config.json: \"", key, "\" is ", Shown{value}, ", expected ", named.expected);
+  }
+  return options.complete();
+}
+
+// Names and shapes of the model's tensors. All blocks of a stack are equal, so only a model with one block is made.
+TensorMap outline_of(const ModelOptions& options) {
+  const nn::SkipInit skip;  // only names and shapes are needed
+  ModelOptions one = options;
+  const bool stacked = &options.row() != &training::kTranslator;  // it has two stacks
+  if (stacked) one.transformer().depth = 1;
+  const std::string first = "blocks.0.";
+  TensorMap all;
+  for (const auto& [name, tensor] : one.make()->state_dict()) {
+    const bool in_block = stacked && name.starts_with(first);
+    for (int64_t block = 0; block < (in_block ? options.transformer().depth : 1); ++block)
+      all.add(in_block ? text("blocks.", block, '.', name.substr(first.size())) : name,
+              outline(tensor.shape(), DType::f32));
+  }
+  return all;
+}
+
+// Throws, naming the tensor, if one of the model is missing or has another shape, or if one is not the model's.
+void check_tensors(const ModelOptions& options, const TensorMap& outline) {
+  options.check_size(outline);
+  const TensorMap expected = outline_of(options);
+  for (const auto& [name, tensor] : outline) {
+    const Tensor* there = expected.find(name);
+    check(there != nullptr, "tensor '", name, "' is none of the model's");
+    check(tensor.shape() == there->shape(), "tensor '", name, "' has shape ", tensor.shape(), ", the model's has ",
+          there->shape());
+  }
+  for (const auto& [name, _] : expected)
+    check(outline.find(name) != nullptr, "there is no tensor '", name, "', which the model has");
+}
+
+// The tokenizer.json of a folder, if it has one that this library reads.
+std::string tokenizer_in(const std::string& folder) try {
+  if (!file_exists(folder + "/tokenizer.json")) return "";
+  return tokenizers::json_of(folder, training::kMostTokenizer);
+} catch (const Error& e) {
+  warn(text("without the tokenizer: ", e.what()));
+  return "";
+}
+
+// Throws if the folder's preprocessor needs a step that is not supported. Warns if there is none.
+std::string preprocessor_in(const std::string& folder, const training::ModelShape& shape) {
+  const std::string file = folder + "/preprocessor_config.json";
+  if (!file_exists(file)) {
+    warn(text("without a pixel scale: there is no ", file));
+    return "";
+  }
+  const Scope scope("preprocessor_config.json (a folder without it is imported without a pixel scale)");
+  return training::Preprocessor::read(read_text(file, kMostPreprocessor), shape.image, shape.channels)
+      .text(shape.image, shape.channels);
+}
+
+training::DataSpec spec_in(const hub::Folder& folder, const ModelOptions& options) {
+  training::DataSpec spec;
+  spec.tokenizer = tokenizer_in(folder.path);
+  if (options.row().input != training::Input::images) return spec;
+  spec.classes = hub::class_names(folder.config);
+  spec.preprocessor = preprocessor_in(folder.path, options.shape());
+  return spec;
+}
+
+}  // namespace
+
+WrittenModel import_model(const std::string& path, const std::string& out, std::optional<NumberFormat> format) {
+  const hub::Folder folder = hub::open_folder(path);
+  const Scope scope(path);
+  const hub::Port& port = hub::port_named(folder.config.word("model_type"));
+  const ModelOptions options = options_of(port, folder.config);
+  const LazyState state = io::in_format(imported(port, folder, options.description()), format);
+  check_tensors(options, state.outline);
+  const io::FileContent content = io::content_of(state);
+  Metadata metadata = options.description();
+  metadata.merge(spec_in(folder, options).entries());
+  save_safetensors(out, content.entries, metadata, content.read);
+  const char* form = name_of(options.stream().form);
+  return {
+      .sentence = text(options.row().noun, " of type ", port.type, ", ", form, ", ", state.outline.size(), " tensors"),
+      .format = "isonorm",
+      .model = options.row().name,
+      .family = std::string(port.type),
+      .form = form,
+      .tensors = static_cast<size_t>(state.outline.size())};
+}
+
+namespace {
 
 // True for options that a folder does not describe.
 bool not_of_folder(std::string_view option) {
