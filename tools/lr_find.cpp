@@ -13,7 +13,7 @@
 #include "tools/help.h"
 #include "tools/train_options.h"
 #include "tools/verb.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 #include "training/records/curves.h"
 #include "training/steps/callbacks.h"
 #include "training/steps/lr_range.h"

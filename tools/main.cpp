@@ -11,11 +11,10 @@
 #include "core/system/terminal.h"
 #include "core/system/warning.h"
 #include "distributed/world.h"
-#include "tools/dash.h"
+#include "tools/pipes.h"
 #include "tools/help.h"
 #include "tools/limits.h"
 #include "tools/output.h"
-#include "tools/suggestion.h"
 #include "tools/verb.h"
 
 using namespace isonorm;

@@ -12,7 +12,7 @@
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
-#include "training/data_kind.h"
+#include "training/source.h"
 #include "training/options/rows.h"
 
 namespace isonorm::tools {

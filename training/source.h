@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,16 @@ inline constexpr int64_t kMostTestTokens = int64_t{1} << 17;  // limit for held-
 
 // training: batches, and at most kMostTestTokens tokens of test examples. evaluation: only test examples, all of them.
 enum class Purpose { training, evaluation };
+
+// images: a folder with a set of images, or the name of a published set (io/data/image_sets.h). pairs: a folder with
+// source.txt and target.txt. text: anything else that is not a folder. Nothing if `data` is empty, if nothing is there,
+// or if the folder holds none of these. Throws as data::image_folder().
+std::optional<Input> kind_of_data(const std::string& data);
+// The first of kModels that reads data of this kind; null if kind_of_data() is nothing. Throws as kind_of_data().
+const ModelRow* model_for(const std::string& data);
+
+// "a folder of images", "a text file": the data that such a model reads.
+const char* data_noun(Input input);
 
 // The files of data of this kind.
 std::vector<std::string> files_of_data(Input input, const std::string& data);

@@ -6,7 +6,7 @@
 
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 #include "training/steps/examples.h"
 
 namespace isonorm::equivalence {

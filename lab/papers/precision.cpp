@@ -9,7 +9,7 @@
 #include "optim/schedule.h"
 #include "lab/papers/all.h"
 #include "streams/parametrize.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 #include "training/steps/loop.h"
 #include "training/source.h"
 

@@ -8,7 +8,7 @@
 #include "equivalence/lockstep/training.h"
 #include "lab/probes/rounding.h"
 #include "streams/stream.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 
 namespace isonorm::equivalence {
 

@@ -16,7 +16,7 @@
 #include "optim/sgd.h"
 #include "tests/distributed/normed_stack.h"
 #include "tests/support/catch.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 #include "training/steps/loop.h"
 #include "training/training_options.h"
 

@@ -12,7 +12,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/temp_folder.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 #include "training/model_file.h"
 #include "training/run/saved_training.h"
 

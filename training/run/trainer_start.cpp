@@ -20,7 +20,7 @@
 #include "nn/skip_init.h"
 #include "reports/text_layout.h"
 #include "streams/stream.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 #include "training/fields.h"
 #include "training/model_file.h"
 #include "training/optimizers.h"
