@@ -179,9 +179,7 @@ Verb add_compare(CLI::App& app) {
       ->allow_extra_args(false);
   add_json(*command, o->json);
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
-  command->footer(
-      "Exit codes: 0 equivalent, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
-      "70 no memory or threads, 130 interrupted.");
+  command->footer(exit_codes("0 equivalent, 1 different", "5 undecided"));
   return {command,
           [o, command] {
             for (const std::string& pattern : o->options.noise) {

@@ -38,9 +38,7 @@ void add_result_options(CLI::App& command, Convert& verb) {
   command.add_flag("--inference", o.inference, "drop the dropout of residual branches, which acts only in training");
   add_json(command, verb.json);
   command.add_flag("-q,--quiet", o.quiet, "no table");
-  command.footer(
-      "Exit codes: 0 checked and written, 1 not the same and not written, 2 usage, 3 bad input, 4 input/output, "
-      "70 no memory or threads, 130 interrupted.");
+  command.footer(exit_codes("0 checked and written, 1 not the same and not written"));
 }
 
 }  // namespace

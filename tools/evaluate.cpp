@@ -58,9 +58,7 @@ Verb add_evaluate(CLI::App& app) {
   add_json(*command, o->json);
   add_threads(*command, o->threads);
   add_device(*command, o->device);
-  command->footer(
-      "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or threads, "
-      "130 interrupted.");
+  command->footer(exit_codes("0 printed", "6 numbers are not finite"));
   return {command, [o, command] { return run_evaluate(*o, *command); }, {&evaluate_schema()}};
 }
 

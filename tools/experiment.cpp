@@ -86,9 +86,7 @@ Verb add_experiment(CLI::App& app) {
   command->add_option("--report", o->report, "write tables and pictures as an HTML page");
   add_json(*command, o->json);
   command->add_option("--svg", o->svg, "write every picture into this folder, created if needed, as NAME-picture.svg");
-  command->footer(
-      "Exit codes: 0 confirmed, 1 refuted, 2 usage, 3 bad input, 4 input/output, 5 undecided, 70 no memory or threads, "
-      "130 interrupted.");
+  command->footer(exit_codes("0 confirmed, 1 refuted", "5 undecided"));
   return {command,
           [o, names] {
             if (o->list || o->name.empty()) return run_experiment(*o);

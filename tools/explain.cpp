@@ -67,7 +67,7 @@ Verb add_explain(CLI::App& app) {
       ->required();
   command->add_option("--grad", o->gradient, "gradient of the result, as long as the row (default: 1,0,0,...)");
   add_number(*command, "eps", o->eps, "added to the mean square inside the root");
-  command->footer("Exit codes: 0 printed, 2 usage, 70 no memory or threads, 130 interrupted.");
+  command->footer(exit_codes("0 printed"));
   return {command, [o] { return run_explain(*o); }};
 }
 

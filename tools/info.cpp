@@ -239,7 +239,7 @@ Verb add_info(CLI::App& app) {
   command->add_option("FILE", o->file,
                       "a checkpoint, a safetensors file, or a folder of the hub; none: CPU, kernels and BLAS");
   add_json(*command, o->json);
-  command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory, 130 interrupted.");
+  command->footer(exit_codes("0 printed"));
   return {command, [o, command] { return run_info(*o, *command); }, {&info_schema()}};
 }
 

@@ -164,9 +164,8 @@ Verb add_lr_find(CLI::App& app) {
   add_json(*command, o->train.output.json);
   command->add_flag("-q,--quiet", o->train.output.quiet, "print the suggestion only");
   command->footer(
-      "It ends when the smoothed loss is four times its minimum. The weights are discarded. (Smith, 1506.01186.)\n"
-      "Exit codes: 0 shown, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or threads, "
-      "130 interrupted.");
+      "It ends when the smoothed loss is four times its minimum. The weights are discarded. (Smith, 1506.01186.)\n" +
+      exit_codes("0 shown", "6 numbers are not finite"));
   for (const char* option : {"--report", "--json", "--quiet"}) command->get_option(option)->group("Output");
   lead_with(*command,
             {"--config", "--model", "--data", "--form", "--width", "--depth", "--steps", "--batch", "--from", "--to"});

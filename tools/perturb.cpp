@@ -73,8 +73,7 @@ Verb add_perturb(CLI::App& app) {
   add_number(*command, "ulp", o->ulps, "units by which each element is moved; 0 stays 0", {.least = 1, .most = 1024});
   add_seed(*command, o->seed, "of the directions");
   add_json(*command, o->json);
-  command->footer(
-      "Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
+  command->footer(exit_codes("0 written"));
   return {command, [o, command] { return run_perturb(*o, *command); }, {&perturb_schema()}};
 }
 

@@ -53,7 +53,7 @@ Verb add_plot(CLI::App& app) {
   command->add_option("--report", o->report, "write a page with the curves");
   command->add_option("--svg", o->svg, "write loss.svg and course.svg into this folder, created if needed");
   add_json(*command, o->json);
-  command->footer("Exit codes: 0 shown, 2 usage, 3 bad input, 4 input/output, 70 no memory, 130 interrupted.");
+  command->footer(exit_codes("0 shown"));
   return {command, [o, command] { return run_plot(*o, *command); }, {&training::comparison_description()}};
 }
 

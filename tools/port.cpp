@@ -99,8 +99,7 @@ void add_common(CLI::App& command, PortOptions& o) {
   command.add_option("--dtype", o.dtype, "dtype of the tensors (default: unchanged)")
       ->check(CLI::IsMember(kFormatNames));
   add_json(command, o.json);
-  command.footer(
-      "Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
+  command.footer(exit_codes("0 written"));
 }
 
 }  // namespace

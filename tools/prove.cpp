@@ -157,10 +157,9 @@ Verb add_prove(CLI::App& app) {
       ->add_option("--architectures", o->architectures,
                    "architectures of the certificate, separated by commas (default: gpt1 to gpt11 and vit1 to vit11)")
       ->delimiter(',');
-  command->footer(
-      "Steps: 200 in f64, 50 in f32. Exit codes: 0 every run came out as expected, 1 not, 2 usage, 3 bad input, 4 "
-      "input/output, 5 undecided (rounding alone moves the runs as far as a negative control would), 70 no memory or "
-      "threads, 130 interrupted.");
+  command->footer("Steps: 200 in f64, 50 in f32. " +
+                  exit_codes("0 every run came out as expected, 1 not",
+                             "5 undecided (rounding alone moves the runs as far as a negative control would)"));
   lead_with(*command, {"--forms", "--model", "--data", "--width", "--depth", "--steps", "--batch", "--lr", "--controls",
                        "--certificate"});
   return {command,

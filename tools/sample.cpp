@@ -82,9 +82,7 @@ Verb add_sample(CLI::App& app) {
   add_seed(*command, o->seed, "seed of the random choices");
   command->add_flag("-q,--quiet", o->quiet, "do not print the speed to standard error");
   add_device(*command, o->device);
-  command->footer(
-      "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or threads, "
-      "130 interrupted.");
+  command->footer(exit_codes("0 printed", "6 numbers are not finite"));
   return {command, [o] { return run_sample(*o); }};
 }
 

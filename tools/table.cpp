@@ -141,9 +141,9 @@ Verb add_table(CLI::App& app) {
   command->footer(text(
       "A cell shows the observation (= equivalent, ! different, ? undecided) and the largest relative deviation of the "
       "loss. Expectations are derived from measured properties of each optimizer's update (--predicates). ",
-      notes(),
-      ". Exit codes: 0 every cell is as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 5 undecided: a cell "
-      "shows nothing either way and none contradicts, 70 no memory or threads, 130 interrupted."));
+      notes(), ". ",
+      exit_codes("0 every cell is as theory says, 1 not",
+                 "5 undecided: a cell shows nothing either way and none contradicts")));
   return {command,
           [o, command] {
             training::check_device(o->table.device);

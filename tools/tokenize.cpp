@@ -137,9 +137,8 @@ Verb add_tokenize(CLI::App& app) {
   add_json(*command, o->json);
   command->footer(
       "Ids are u16 if the vocabulary has at most 65536 tokens, else u32, little-endian. No token is added at the "
-      "beginning "
-      "or the end.\n"
-      "Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
+      "beginning or the end.\n" +
+      exit_codes("0 written"));
   return {command, [o, command] { return run_tokenize(*o, *command); }, {&tokenize_schema()}};
 }
 
