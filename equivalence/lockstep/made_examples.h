@@ -8,6 +8,7 @@
 #include "autograd/ops/random.h"
 #include "training/model_options.h"
 #include "training/steps/examples.h"
+#include "training/training_options.h"
 
 namespace isonorm::equivalence {
 
