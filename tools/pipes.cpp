@@ -32,12 +32,12 @@ int file_without_name() {
 void copy_to_end(const std::string& what, int from, int to) {
   std::vector<char> piece(1 << 20);
   for (;;) {
-    const ssize_t got = read(from, piece.data(), piece.size());
+    const ssize_t got = ::read(from, piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
     check_io(got >= 0, what, " cannot be read: ", std::strerror(errno));
     if (got == 0) return;
     for (ssize_t at = 0; at < got;) {
-      const ssize_t kept = write(to, piece.data() + at, static_cast<size_t>(got - at));
+      const ssize_t kept = ::write(to, piece.data() + at, static_cast<size_t>(got - at));
       if (kept < 0 && errno == EINTR) continue;
       check_io(kept > 0, what, " cannot be kept in a temporary file: ", std::strerror(errno));
       at += kept;
