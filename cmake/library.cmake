@@ -9,7 +9,7 @@ set(units
     "nn nn/recurrent nn/residual"
     "optim streams distributed distributed/parallel"
     "io io/data io/tokenizers"
-    "exchange/hub exchange/onnx"
+    "exchange exchange/hub exchange/onnx"
     "reports training training/models training/options training/records training/run training/spec training/steps"
     "equivalence/judge equivalence/coordinates equivalence/lockstep equivalence/grid"
     "equivalence/convert equivalence/verify equivalence/reference"
@@ -114,7 +114,7 @@ endif()
 
 # The public headers as users see them: see public_headers.cmake.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} core/*.h autograd/*.h nn/*.h optim/*.h streams/*.h
-     io/*.h reports/*.h distributed/*.h training/*.h equivalence/*.h gpu/device.h gpu/steps/captured.h)
+     io/*.h reports/*.h distributed/*.h training/*.h exchange/*.h equivalence/*.h gpu/device.h gpu/steps/captured.h)
 list(FILTER headers EXCLUDE REGEX "^core/cpu/")
 foreach(header IN LISTS headers)  # headers with "// Internal: " are included by sources only
   file(STRINGS ${header} first_line LIMIT_COUNT 1)

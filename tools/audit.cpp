@@ -6,7 +6,6 @@
 #include "equivalence/compare/audit.h"
 #include "streams/stream.h"
 #include "tools/help.h"
-#include "equivalence/services/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "training/fields.h"
@@ -55,12 +54,12 @@ bool is_of_audits(std::string_view name) {
          (f.options.empty() || name == "letters" || name == "batch" || name == "seed" || name == "threads");
 }
 
-int run(AuditVerb o, const CLI::App& command) {
+int run_audit(AuditVerb o, const CLI::App& command) {
   check_outputs({{"--report", o.report}, {"--json", o.json}}, {{"--checkpoint", o.checkpoint}});
   training::TrainingOptions& training = o.training;
   training::ModelFile file;
   if (!o.checkpoint.empty()) file = training::load_model_file(o.checkpoint);
-  services::check_finite(o.checkpoint, file.state);
+  training::check_finite(o.checkpoint, file.state);
   if (!file.description.empty()) {
     if (o.given.contains("letters")) throw UsageError("--letters cannot be used with a file that describes its model");
     training.model = described_model(o, file);
@@ -94,12 +93,10 @@ Verb add_audit(CLI::App& app) {
   command->add_option("--report", o->report, "write the result as an HTML page");
   add_json(*command, o->json);
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
-  command->footer(
-      "Exit codes: 0 as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no "
-      "memory or threads, 130 interrupted.");
+  command->footer(exit_codes("0 as theory says, 1 not", "6 numbers are not finite"));
   for (const char* option : {"--report", "--json", "--quiet"}) command->get_option(option)->group("Output");
   lead_with(*command, {"--checkpoint", "--model", "--width", "--depth", "--context", "--batch"});
-  return {command, [o, command] { return run(*o, *command); }, {&audit_description()}};
+  return {command, [o, command] { return run_audit(*o, *command); }, {&audit_description()}};
 }
 
 }  // namespace isonorm::tools

@@ -112,7 +112,7 @@ std::string list(const TensorsComparison& r) {
   return out;
 }
 
-int run(const CompareVerb& o, const CLI::App& command) {
+int run_compare(const CompareVerb& o, const CLI::App& command) {
   std::vector<NamedFile> inputs = {{"A", o.a}, {"B", o.b}, {"--map", o.map}, {"--spec", o.spec}};
   if (is_file(o.order)) inputs.push_back({"--order", o.order});
   for (const std::string& control : o.controls) inputs.push_back({"--control", control});
@@ -179,16 +179,14 @@ Verb add_compare(CLI::App& app) {
       ->allow_extra_args(false);
   add_json(*command, o->json);
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
-  command->footer(
-      "Exit codes: 0 equivalent, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
-      "70 no memory or threads, 130 interrupted.");
+  command->footer(exit_codes("0 equivalent, 1 different", "5 undecided"));
   return {command,
           [o, command] {
             for (const std::string& pattern : o->options.noise) {
               if (!o->options.gradients) throw UsageError("--noise: needs --gradients");
               if (pattern.empty()) throw UsageError("--noise: a name is empty");
             }
-            return run(*o, *command);
+            return run_compare(*o, *command);
           },
           {&compare_description()}};
 }

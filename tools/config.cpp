@@ -13,7 +13,7 @@
 #include "core/system/name_pattern.h"
 #include "tools/ending.h"
 #include "tools/pipes.h"
-#include "tools/suggestion.h"
+#include "tools/help.h"
 
 namespace isonorm::tools {
 namespace {

@@ -14,7 +14,7 @@ struct Convert {
   std::string json;
 };
 
-int run(const Convert& verb, const CLI::App& command, const reports::Schema<services::Converted>& schema) {
+int run_convert(const Convert& verb, const CLI::App& command, const reports::Schema<services::Converted>& schema) {
   services::NamedFiles files = services::files_of(verb.options);
   files.outputs.push_back({"--json", verb.json});
   check_outputs(files);
@@ -38,9 +38,7 @@ void add_result_options(CLI::App& command, Convert& verb) {
   command.add_flag("--inference", o.inference, "drop the dropout of residual branches, which acts only in training");
   add_json(command, verb.json);
   command.add_flag("-q,--quiet", o.quiet, "no table");
-  command.footer(
-      "Exit codes: 0 checked and written, 1 not the same and not written, 2 usage, 3 bad input, 4 input/output, "
-      "70 no memory or threads, 130 interrupted.");
+  command.footer(exit_codes("0 checked and written, 1 not the same and not written"));
 }
 
 }  // namespace
@@ -83,7 +81,7 @@ Verb add_convert(CLI::App& app) {
   add_number(*command, "eps", o->eps, "refuse norms with another eps than this one (default: any)", training::above(0));
   add_result_options(*command, *verb);
   return {command,
-          [verb, command] { return run(*verb, *command, services::convert_schema()); },
+          [verb, command] { return run_convert(*verb, *command, services::convert_schema()); },
           {&services::convert_schema()}};
 }
 
@@ -115,7 +113,7 @@ Verb add_rotate(CLI::App& app) {
   return {command,
           [verb, command] {
             if (verb->options.basis.empty()) throw UsageError("--basis: expected hadamard:SEED, haar:SEED or a file");
-            return run(*verb, *command, services::rotate_schema());
+            return run_convert(*verb, *command, services::rotate_schema());
           },
           {&services::rotate_schema()}};
 }

@@ -34,7 +34,7 @@ std::string svg_path(const Options& o, const reports::Figure& figure) {
   return text(o.svg, "/", o.name, "-", figure.name, ".svg");
 }
 
-int run(Options o) {
+int run_experiment(Options o) {
   if (o.list || o.name.empty()) return list();
   const Experiment& e = find_experiment(o.name);
   make_folder(o.svg);
@@ -86,12 +86,10 @@ Verb add_experiment(CLI::App& app) {
   command->add_option("--report", o->report, "write tables and pictures as an HTML page");
   add_json(*command, o->json);
   command->add_option("--svg", o->svg, "write every picture into this folder, created if needed, as NAME-picture.svg");
-  command->footer(
-      "Exit codes: 0 confirmed, 1 refuted, 2 usage, 3 bad input, 4 input/output, 5 undecided, 70 no memory or threads, "
-      "130 interrupted.");
+  command->footer(exit_codes("0 confirmed, 1 refuted", "5 undecided"));
   return {command,
           [o, names] {
-            if (o->list || o->name.empty()) return run(*o);
+            if (o->list || o->name.empty()) return run_experiment(*o);
             const auto e = training::row_at(experiments(), o->name);
             if (e == experiments().end())
               throw UsageError(text("NAME: ", Shown{o->name, '"'}, " is not one of ", names));
@@ -103,7 +101,7 @@ Verb add_experiment(CLI::App& app) {
                   {given.full, kTakesFull, "--full", "has one scale"}})
               if (asked && !e->has(trait)) throw UsageError(text(option, ": ", e->name, " ", has));
             training::check_device(o->experiment.device);
-            return run(*o);
+            return run_experiment(*o);
           },
           {&experiment_description()}};
 }

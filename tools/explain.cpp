@@ -38,7 +38,7 @@ std::vector<double> numbers(const std::string& list, const char* what) {
   return values;
 }
 
-int run(const ExplainOptions& o) {
+int run_explain(const ExplainOptions& o) {
   check_outputs({}, {});
   const std::vector<double> x = numbers(o.row, "ROW");
   std::vector<double> dy(x.size());
@@ -67,8 +67,8 @@ Verb add_explain(CLI::App& app) {
       ->required();
   command->add_option("--grad", o->gradient, "gradient of the result, as long as the row (default: 1,0,0,...)");
   add_number(*command, "eps", o->eps, "added to the mean square inside the root");
-  command->footer("Exit codes: 0 printed, 2 usage, 70 no memory or threads, 130 interrupted.");
-  return {command, [o] { return run(*o); }};
+  command->footer(exit_codes("0 printed"));
+  return {command, [o] { return run_explain(*o); }};
 }
 
 }  // namespace isonorm::tools

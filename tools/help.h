@@ -1,4 +1,4 @@
-// The help of a verb, for `--help`, the manual pages and the completions.
+// The help of a verb, for `--help`, the manual pages and the completions, and suggestions for mistyped words.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -48,5 +48,11 @@ void lead_with(CLI::App& verb, std::initializer_list<const char*> options);
 std::string choices(const CLI::Option& option);
 bool is_flag(const CLI::Option& option);
 std::vector<CLI::App*> verbs_of(CLI::App& app);
+
+// The options of a verb: "--width", "--depth", ...
+std::vector<std::string> words_of(const CLI::App& verb);
+
+// " (is --width meant?)" if one of the names is similar; else empty.
+std::string meant(const std::string& word, const std::vector<std::string>& names);
 
 }  // namespace isonorm::tools

@@ -212,7 +212,7 @@ void add_file(Info& info, const std::string& path) {
   add_tensors(info, file.state, file.foreign);
 }
 
-int run(const InfoOptions& o, const CLI::App& command) {
+int run_info(const InfoOptions& o, const CLI::App& command) {
   check_outputs({{"--json", o.json}}, {{"FILE", o.file.value_or("")}});
   Info info{.file = o.file};
   reports::Environment environment = run_environment(command);
@@ -239,8 +239,8 @@ Verb add_info(CLI::App& app) {
   command->add_option("FILE", o->file,
                       "a checkpoint, a safetensors file, or a folder of the hub; none: CPU, kernels and BLAS");
   add_json(*command, o->json);
-  command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory, 130 interrupted.");
-  return {command, [o, command] { return run(*o, *command); }, {&info_schema()}};
+  command->footer(exit_codes("0 printed"));
+  return {command, [o, command] { return run_info(*o, *command); }, {&info_schema()}};
 }
 
 }  // namespace isonorm::tools

@@ -13,7 +13,7 @@
 #include "tools/help.h"
 #include "tools/train_options.h"
 #include "tools/verb.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 #include "training/records/curves.h"
 #include "training/steps/callbacks.h"
 #include "training/steps/lr_range.h"
@@ -32,8 +32,9 @@ struct LrFindOptions {
 
 // Options of a training that the test lacks: it sets the learning rate itself, and has its own --steps.
 bool is_of_course(std::string_view name) {
-  constexpr std::string_view kNames[] = {"lr",   "min_lr",      "warmup",     "schedule",       "ema",     "ema_warmup",
-                                         "zero", "whole_parts", "save_every", "evaluate_every", "patience"};
+  constexpr std::string_view kNames[] = {"lr",         "min_lr",         "warmup",  "schedule",
+                                         "ema",        "ema_warmup",     "zero",    "rank_invariant",
+                                         "save_every", "evaluate_every", "patience"};
   return std::ranges::count(kNames, name) > 0;
 }
 
@@ -100,7 +101,7 @@ reports::Document range_document(const training::LrRange& range, const training:
   return d;
 }
 
-int run(LrFindOptions& find) {
+int run_lr_find(LrFindOptions& find) {
   CLI::App& command = *find.train.command;
   take_config(command, find.train.config, *command.get_parent()->get_subcommand("train"));
   training::TrainerOptions& o = find.train.options;
@@ -163,13 +164,12 @@ Verb add_lr_find(CLI::App& app) {
   add_json(*command, o->train.output.json);
   command->add_flag("-q,--quiet", o->train.output.quiet, "print the suggestion only");
   command->footer(
-      "It ends when the smoothed loss is four times its minimum. The weights are discarded. (Smith, 1506.01186.)\n"
-      "Exit codes: 0 shown, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or threads, "
-      "130 interrupted.");
+      "It ends when the smoothed loss is four times its minimum. The weights are discarded. (Smith, 1506.01186.)\n" +
+      exit_codes("0 shown", "6 numbers are not finite"));
   for (const char* option : {"--report", "--json", "--quiet"}) command->get_option(option)->group("Output");
   lead_with(*command,
             {"--config", "--model", "--data", "--form", "--width", "--depth", "--steps", "--batch", "--from", "--to"});
-  return {command, [o] { return run(*o); }, {&lr_find_schema()}};
+  return {command, [o] { return run_lr_find(*o); }, {&lr_find_schema()}};
 }
 
 }  // namespace isonorm::tools

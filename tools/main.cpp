@@ -11,11 +11,10 @@
 #include "core/system/terminal.h"
 #include "core/system/warning.h"
 #include "distributed/world.h"
-#include "tools/dash.h"
+#include "tools/pipes.h"
 #include "tools/help.h"
 #include "tools/limits.h"
 #include "tools/output.h"
-#include "tools/suggestion.h"
 #include "tools/verb.h"
 
 using namespace isonorm;
@@ -59,7 +58,7 @@ std::string not_expected(const CLI::App& app) {
 
 // Runs `work`, which returns an exit code. Reports its error once, and ends all ranks started by MPI. If memory ran
 // out, the message ends with `more`.
-int run(const std::string& who, const std::function<int()>& work, const char* more = "") {
+int report_errors(const std::string& who, const std::function<int()>& work, const char* more = "") {
   try {
     set_warning_handler([&who](const std::string& line) {
       if (!distributed::one_of_several() || distributed::world().rank() == 0) fail(who, line, kOk);
@@ -153,17 +152,17 @@ int program(int argc, char** argv) {
     for (const Verb& verb : verbs)
       if (verb.command->parsed()) who = text("isonorm ", verb.command->get_name());
     if (const auto* asked = dynamic_cast<const CLI::Success*>(&e))  // --help, --version
-      return run(who, [&] { return print(app, who, *asked); });
+      return report_errors(who, [&] { return print(app, who, *asked); });
     std::string what = dynamic_cast<const CLI::ExtrasError*>(&e) ? not_expected(app) : e.what();
     if (argc < 2) what = text("a verb is missing: ", listed(verbs));
     if (argc > 1 && argv[1][0] != '-' && who == "isonorm")
       what =
           text("there is no verb ", Shown{argv[1], '"'}, ", expected ", listed(verbs), meant(argv[1], names_of(verbs)));
-    return run(who, [&]() -> int { throw UsageError(what); });
+    return report_errors(who, [&]() -> int { throw UsageError(what); });
   }
   for (const Verb& verb : verbs)
     if (verb.command->parsed())
-      return run(
+      return report_errors(
           text("isonorm ", verb.command->get_name()), [&] { return run_verb(verb); }, less_memory(verb));
   return kUsage;
 }

@@ -110,9 +110,9 @@ Verb add_completion(CLI::App& app) {
   auto shell = std::make_shared<std::string>();
   command->add_option("SHELL", *shell, "bash or zsh")->required()->check(CLI::IsMember({"bash", "zsh"}));
   command->footer(
-      "bash: source <(isonorm completion bash), in ~/.bashrc for every shell\n"
-      "zsh: isonorm completion zsh > _isonorm in a folder of $fpath\n"
-      "Exit codes: 0 printed, 2 usage, 4 input/output, 130 interrupted.");
+      "bash: source <(isonorm completion bash), in ~/.bashrc for every shell\nzsh: isonorm completion zsh > _isonorm "
+      "in a folder of $fpath\n" +
+      exit_codes("0 printed"));
   return {command, [&app, shell] {
             print_text(*shell == "bash" ? bash(app) : zsh(app));
             return kOk;
@@ -129,7 +129,7 @@ Verb add_man(CLI::App& app, const std::vector<Verb>& verbs) {
   CLI::Option* verb = command->add_option("VERB", o->verb, "a verb; none: isonorm itself");
   command->add_flag("--results", o->results, "print what --json writes, of every verb, as Markdown: docs/results.md")
       ->excludes(verb);
-  command->footer("isonorm man train | man -l -\nExit codes: 0 printed, 2 usage, 4 input/output, 130 interrupted.");
+  command->footer("isonorm man train | man -l -\n" + exit_codes("0 printed"));
   return {command, [&app, &verbs, o] {
             if (o->results) {
               std::vector<const reports::Description*> all;

@@ -35,7 +35,7 @@ const reports::Schema<Perturbed>& perturb_schema() {
   return schema;
 }
 
-int run(const PerturbOptions& o, const CLI::App& command) {
+int run_perturb(const PerturbOptions& o, const CLI::App& command) {
   check_outputs({{.option = "OUT", .path = o.out, .binary = true}, {"--json", o.json}}, {{"IN", o.in}});
   const training::OpenModelFile file = training::open_model_file(o.in);
   const io::FileContent content = io::content_of(file.state, file.foreign);
@@ -73,9 +73,8 @@ Verb add_perturb(CLI::App& app) {
   add_number(*command, "ulp", o->ulps, "units by which each element is moved; 0 stays 0", {.least = 1, .most = 1024});
   add_seed(*command, o->seed, "of the directions");
   add_json(*command, o->json);
-  command->footer(
-      "Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
-  return {command, [o, command] { return run(*o, *command); }, {&perturb_schema()}};
+  command->footer(exit_codes("0 written"));
+  return {command, [o, command] { return run_perturb(*o, *command); }, {&perturb_schema()}};
 }
 
 }  // namespace isonorm::tools

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -31,12 +32,12 @@ int file_without_name() {
 void copy_to_end(const std::string& what, int from, int to) {
   std::vector<char> piece(1 << 20);
   for (;;) {
-    const ssize_t got = read(from, piece.data(), piece.size());
+    const ssize_t got = ::read(from, piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
     check_io(got >= 0, what, " cannot be read: ", std::strerror(errno));
     if (got == 0) return;
     for (ssize_t at = 0; at < got;) {
-      const ssize_t kept = write(to, piece.data() + at, static_cast<size_t>(got - at));
+      const ssize_t kept = ::write(to, piece.data() + at, static_cast<size_t>(got - at));
       if (kept < 0 && errno == EINTR) continue;
       check_io(kept > 0, what, " cannot be kept in a temporary file: ", std::strerror(errno));
       at += kept;
@@ -73,6 +74,28 @@ void keep_pipes(const std::vector<services::NamedFile>& inputs) {
     throw UsageError(text(pipes.begin()->second.option, ": ", pipes.begin()->second.path,
                           " reaches only one of the processes of mpirun; give a file instead"));
   for (const auto& [descriptor, input] : pipes) keep_pipe(input.path, descriptor);
+}
+
+namespace {
+
+// An option means the same in every verb.
+constexpr const char* kRead[] = {"A",         "B",           "FILE",     "IN",          "LOG",        "MODEL",  "SPEC",
+                                 "TOKENIZER", "--basis",     "--config", "--control",   "--data",     "--init", "--map",
+                                 "--order",   "--reference", "--spec",   "--test-data", "--tokenizer"};
+constexpr const char* kWritten[] = {"OUT", "--ema-file", "--json", "--log", "--report"};
+
+void replace_dash(CLI::Option& option, const char* by) {
+  option.transform([by](const std::string& word) { return word == "-" ? by : word; });
+}
+
+}  // namespace
+
+void take_dashes(CLI::App& verb) {
+  for (CLI::Option* option : verb.get_options()) {
+    const auto is = [&](const char* name) { return option->check_name(name); };
+    if (std::ranges::any_of(kRead, is)) replace_dash(*option, "/dev/stdin");
+    if (std::ranges::any_of(kWritten, is)) replace_dash(*option, "/dev/stdout");
+  }
 }
 
 }  // namespace isonorm::tools

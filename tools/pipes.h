@@ -1,6 +1,7 @@
-// Inputs that are pipes.
+// Standard input and output as files of a verb: pipes, and the file name "-".
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <vector>
 
 #include "equivalence/services/named_files.h"
@@ -13,5 +14,10 @@ namespace isonorm::tools {
 // Throws UsageError if two options name standard input, or if MPI has started several processes, since only one would
 // get it; Error (io) if an input cannot be read or stored.
 void keep_pipes(const std::vector<services::NamedFile>& inputs);
+
+// Makes the verb's options accept "-", as /dev/stdin or /dev/stdout. If the option names a folder or a file that is
+// written several times, such as --checkpoint, it stays "-", which check_outputs() and make_folder() refuse. Call it
+// when the verb has all options.
+void take_dashes(CLI::App& verb);
 
 }  // namespace isonorm::tools

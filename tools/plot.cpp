@@ -21,7 +21,7 @@ struct PlotOptions {
 
 std::string svg_of(const PlotOptions& o, const std::string& name) { return text(o.svg, "/", name, ".svg"); }
 
-int run(const PlotOptions& o, const CLI::App& command) {
+int run_plot(const PlotOptions& o, const CLI::App& command) {
   std::vector<NamedFile> inputs;
   for (const std::string& log : o.logs) inputs.push_back({"LOG", log});
   make_folder(o.svg);
@@ -53,8 +53,8 @@ Verb add_plot(CLI::App& app) {
   command->add_option("--report", o->report, "write a page with the curves");
   command->add_option("--svg", o->svg, "write loss.svg and course.svg into this folder, created if needed");
   add_json(*command, o->json);
-  command->footer("Exit codes: 0 shown, 2 usage, 3 bad input, 4 input/output, 70 no memory, 130 interrupted.");
-  return {command, [o, command] { return run(*o, *command); }, {&training::comparison_description()}};
+  command->footer(exit_codes("0 shown"));
+  return {command, [o, command] { return run_plot(*o, *command); }, {&training::comparison_description()}};
 }
 
 }  // namespace isonorm::tools

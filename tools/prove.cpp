@@ -104,7 +104,7 @@ class Watcher {
   std::string last_;
 };
 
-int run(const ProveOptions& o) {
+int run_prove(const ProveOptions& o) {
   check_output_options(o.output, {data_input(o.proof.training.data),
                                   test_data_input(o.proof.training.test_data),
                                   {"--tokenizer", o.proof.training.tokenizer}});
@@ -116,7 +116,7 @@ int run(const ProveOptions& o) {
   return exit_code(proof.verdict);
 }
 
-int run(const CertificateOptions& options, const OutputOptions& output) {
+int run_certificate(const CertificateOptions& options, const OutputOptions& output) {
   check_output_options(output, {});
   catch_interrupt();
   StatusLine status(stderr, output.quiet);
@@ -157,19 +157,18 @@ Verb add_prove(CLI::App& app) {
       ->add_option("--architectures", o->architectures,
                    "architectures of the certificate, separated by commas (default: gpt1 to gpt11 and vit1 to vit11)")
       ->delimiter(',');
-  command->footer(
-      "Steps: 200 in f64, 50 in f32. Exit codes: 0 every run came out as expected, 1 not, 2 usage, 3 bad input, 4 "
-      "input/output, 5 undecided (rounding alone moves the runs as far as a negative control would), 70 no memory or "
-      "threads, 130 interrupted.");
+  command->footer("Steps: 200 in f64, 50 in f32. " +
+                  exit_codes("0 every run came out as expected, 1 not",
+                             "5 undecided (rounding alone moves the runs as far as a negative control would)"));
   lead_with(*command, {"--forms", "--model", "--data", "--width", "--depth", "--steps", "--batch", "--lr", "--controls",
                        "--certificate"});
   return {command,
           [o, command] {
             training::set_training_options(o->proof.training, o->given);
-            if (o->certificate) return run(certificate_options(*command, *o), o->output);
+            if (o->certificate) return run_certificate(certificate_options(*command, *o), o->output);
             if (!o->architectures.empty()) throw UsageError("--architectures belongs to --certificate");
             services::check_proof(o->proof);
-            return run(*o);
+            return run_prove(*o);
           },
           {&proof_schema(), &certificate_description()}};
 }

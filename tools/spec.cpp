@@ -12,8 +12,7 @@ Verb add_spec(CLI::App& app) {
   command->add_option("FOLDER", *folder, "with config.json and weights, as the Hugging Face hub has it")
       ->required()
       ->check(CLI::ExistingDirectory);
-  command->footer(
-      "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
+  command->footer(exit_codes("0 printed"));
   return {command, [folder] {
             check_outputs({}, {{"FOLDER", *folder}});
             print_text(services::spec_text(*folder));

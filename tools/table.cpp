@@ -12,7 +12,7 @@
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
-#include "training/data_kind.h"
+#include "training/source.h"
 #include "training/options/rows.h"
 
 namespace isonorm::tools {
@@ -63,7 +63,7 @@ std::string notes() {
   return all;
 }
 
-int run(TableVerb& o, const CLI::App& command) {
+int run_table(TableVerb& o, const CLI::App& command) {
   if (!o.optimizers.empty()) {
     o.table.columns.clear();
     for (const std::string& name : o.optimizers) o.table.columns.push_back(recipe(name));
@@ -141,9 +141,9 @@ Verb add_table(CLI::App& app) {
   command->footer(text(
       "A cell shows the observation (= equivalent, ! different, ? undecided) and the largest relative deviation of the "
       "loss. Expectations are derived from measured properties of each optimizer's update (--predicates). ",
-      notes(),
-      ". Exit codes: 0 every cell is as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 5 undecided: a cell "
-      "shows nothing either way and none contradicts, 70 no memory or threads, 130 interrupted."));
+      notes(), ". ",
+      exit_codes("0 every cell is as theory says, 1 not",
+                 "5 undecided: a cell shows nothing either way and none contradicts")));
   return {command,
           [o, command] {
             training::check_device(o->table.device);
@@ -151,7 +151,7 @@ Verb add_table(CLI::App& app) {
               if (const training::ModelRow* row = training::model_for(o->table.data)) o->table.model = row;
             training::check_kind(*o->table.model, o->table.data);
             training::check_names("--optimizers", o->optimizers, training::names_of(recipes()));
-            return run(*o, *command);
+            return run_table(*o, *command);
           },
           {&table_schema()}};
 }

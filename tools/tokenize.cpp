@@ -85,7 +85,7 @@ int64_t decode(const Tokenizer& tokenizer, std::string_view file, data::IdWidth 
   return static_cast<int64_t>(file.size() / width);
 }
 
-int run(const TokenizeOptions& o, const CLI::App& command) {
+int run_tokenize(const TokenizeOptions& o, const CLI::App& command) {
   check_outputs({{.option = "OUT", .path = o.out, .binary = !o.decode}, {"--json", o.json}},
                 {{"TOKENIZER", o.tokenizer}, {"IN", o.in}});
   if (o.ids && !o.decode) throw UsageError("--ids belongs to --decode");
@@ -137,10 +137,9 @@ Verb add_tokenize(CLI::App& app) {
   add_json(*command, o->json);
   command->footer(
       "Ids are u16 if the vocabulary has at most 65536 tokens, else u32, little-endian. No token is added at the "
-      "beginning "
-      "or the end.\n"
-      "Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
-  return {command, [o, command] { return run(*o, *command); }, {&tokenize_schema()}};
+      "beginning or the end.\n" +
+      exit_codes("0 written"));
+  return {command, [o, command] { return run_tokenize(*o, *command); }, {&tokenize_schema()}};
 }
 
 }  // namespace isonorm::tools

@@ -60,7 +60,7 @@ void check_outputs(const GivenTraining& verb) {
   check_config_beside(o, config);
 }
 
-int run(GivenTraining& verb) {
+int run_train(GivenTraining& verb) {
   take_config(*verb.command, verb.config);
   TrainerOptions& o = verb.options;
   distributed::Group& ranks = distributed::world();
@@ -125,16 +125,13 @@ Verb add_train(CLI::App& app) {
       "Ctrl-C saves the checkpoint and exits with 130, as do SIGTERM and the notices of batch systems, SIGUSR1 and "
       "SIGUSR2. The same command then continues, with the same bits as an uninterrupted training. The previous "
       "checkpoint is kept as FILE.previous. A resumed training keeps the log up to the checkpoint's step and appends "
-      "to it.\n"
-      "The learning rate of a step depends only on its number and the options. So after 300 steps, --steps 600 "
-      "--extend continues with the rates of steps 301 to 600 of a training of 600 steps. This differs from 600 "
-      "steps from the start.\n"
-      "--init starts at step 1, with warm-up and a new optimizer.\n"
-      "Exit codes: 0 trained, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or "
-      "threads, 130 interrupted.");
+      "to it.\nThe learning rate of a step depends only on its number and the options. So after 300 steps, --steps 600 "
+      "--extend continues with the rates of steps 301 to 600 of a training of 600 steps. This differs from 600 steps "
+      "from the start.\n--init starts at step 1, with warm-up and a new optimizer.\n" +
+      exit_codes("0 trained", "6 numbers are not finite"));
   lead_with(*command, {"--model", "--data", "--form", "--width", "--depth", "--context", "--steps", "--batch", "--lr",
                        "--checkpoint"});
-  return {command, [verb] { return run(*verb); }, {&training::training_description()}};
+  return {command, [verb] { return run_train(*verb); }, {&training::training_description()}};
 }
 
 }  // namespace isonorm::tools

@@ -3,7 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string>
+#include <vector>
 
+#include "core/error.h"
 #include "equivalence/judge/judgement.h"
 #include "reports/result.h"
 #include "tools/ending.h"
@@ -14,6 +17,13 @@ namespace isonorm::tools {
 constexpr int exit_code(equivalence::Verdict v) {
   using equivalence::Verdict;
   return v == Verdict::equivalent ? kOk : v == Verdict::different ? kDifferent : kUndecided;
+}
+
+// The end of a verb's help: "Exit codes: 0 printed, 2 usage, 3 bad input, ..., 130 interrupted." own: the meaning of 0,
+// and of 1 if the verb has it; more: of 5 or 6.
+inline std::string exit_codes(const char* own, const char* more = "") {
+  return text("Exit codes: ", own, ", 2 usage, 3 bad input, 4 input/output", *more ? ", " : "", more,
+              ", 70 no memory or threads, 130 interrupted.");
 }
 
 struct Verb {

@@ -13,7 +13,7 @@ struct Verify {
   std::string json;
 };
 
-int run(const Verify& verb, const CLI::App& command) {
+int run_verify(const Verify& verb, const CLI::App& command) {
   const services::VerifyOptions& o = verb.options;
   training::check_device(o.device);
   services::NamedFiles files = services::files_of(o);
@@ -47,10 +47,8 @@ Verb add_verify(CLI::App& app) {
   add_device(*command, o->device);
   add_json(*command, verb->json);
   command->add_flag("-q,--quiet", o->quiet, "print the verdict only");
-  command->footer(
-      "Exit codes: 0 equivalent, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
-      "70 no memory or threads, 130 interrupted.");
-  return {command, [verb, command] { return run(*verb, *command); }, {&services::verify_schema()}};
+  command->footer(exit_codes("0 equivalent, 1 different", "5 undecided"));
+  return {command, [verb, command] { return run_verify(*verb, *command); }, {&services::verify_schema()}};
 }
 
 }  // namespace isonorm::tools

@@ -167,7 +167,7 @@ void fields(TrainingOptions& o, Fields& f) {
   auto& [model, data, test_data, test_share, token_vocab, row_length, spec, tokenizer, ids, is_text, letters, task,
          optimizer, lr, warmup, schedule, min_lr, tuning, weight_decay, clip, clip_gates, clip_value, random_crop,
          random_flip, mixup, label_smoothing, loss_l2, decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks,
-         whole_parts, zero, steps, batch, dtype, device, seed, threads] = o;
+         rank_invariant, zero, steps, batch, dtype, device, seed, threads] = o;
   f.group = "Data";
   f("letters", letters, "without --data: alphabet size of the generated text or pairs; 0: sentences");
   f("data", data,
@@ -252,11 +252,9 @@ void fields(TrainingOptions& o, Fields& f) {
   f.group = "Precision and devices";
   f("ranks", ranks, "ranks that train each form together, as threads; the reference is trained by one",
     {.least = 1, .most = distributed::kMostRanks});
-  f("whole_parts", whole_parts,
-    "on several ranks: each --accumulate micro-batch is computed by one rank, and the gradients are added in a fixed "
-    "order. Any "
-    "number of ranks that divides the number of micro-batches then gives the same bits. Not with --dropout and "
-    "--stochastic-depth");
+  f("rank_invariant", rank_invariant,
+    "the same bits on any number of ranks that divides --accumulate: one rank computes each micro-batch, and the "
+    "gradients are added in a fixed order. Not with --dropout and --stochastic-depth");
   f("zero", zero,
     "ZeRO stage, shards memory over the ranks. 0: nothing; 1: the optimizer state; 2: also gradients; 3: also "
     "parameters, and the backward recomputes each block",

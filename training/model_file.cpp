@@ -4,10 +4,13 @@
 
 #include "core/printed.h"
 #include "core/random.h"
+#include "core/system/failures.h"
 #include "core/system/foreign_text.h"
 #include "core/system/name_pattern.h"
+#include "core/system/warning.h"
 #include "io/checkpoint.h"
 #include "nn/modes.h"
+#include "training/steps/loop.h"
 
 namespace isonorm::training {
 namespace {
@@ -88,6 +91,27 @@ std::unique_ptr<nn::Module> load_model(const std::string& path, ModelList models
   if (!file.state.empty()) model->to(file.state.begin()->second.dtype());
   model->load_state_dict(file.state);
   model->eval();
+  return model;
+}
+
+void check_finite(const std::string& path, const TensorMap& weights) {
+  if (const std::string name = not_finite(weights); !name.empty())
+    throw Diverged(text(printable(path), ": ", printable(name, 200), " holds NaN or infinity"));
+}
+
+void warn_of_averages(const SafetensorsFile& file, const std::string& path) {
+  const Metadata& metadata = file.metadata();
+  const auto ema = metadata.find(text(kCheckpointValue, "ema"));
+  if (is_checkpoint(metadata) && ema != metadata.end() && ema->second != "0")
+    warn(text(printable(path),
+              ": these are the weights of the last step, not the averages that the test passes of isonorm "
+              "train --ema ",
+              ema->second, " used; isonorm train --ema-file FILE writes the averages"));
+}
+
+std::unique_ptr<nn::Module> load_finite_model(const std::string& path) {
+  std::unique_ptr<nn::Module> model = load_model(path);
+  check_finite(path, model->state_dict());
   return model;
 }
 

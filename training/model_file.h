@@ -46,5 +46,14 @@ void save_model(const std::string& path, const nn::Module& model, ModelList mode
 // not describe its model, or its tensors do not fit that model. A module of the user's own class is constructed by its
 // program: net.load_state_dict(load_model_file(path).state).
 std::unique_ptr<nn::Module> load_model(const std::string& path, ModelList models = kModels);
+// The same for a command that computes with the model. Also throws as check_finite().
+std::unique_ptr<nn::Module> load_finite_model(const std::string& path);
+
+// Throws Diverged, naming the file and the tensor, if a weight is NaN or infinite.
+void check_finite(const std::string& path, const TensorMap& weights);
+
+// Warns if the file is a checkpoint of a training with averaged weights (--ema): its test passes used the averages, but
+// the file has the weights of its last step. Call it when nothing can fail any more: a failure is one line.
+void warn_of_averages(const SafetensorsFile& file, const std::string& path);
 
 }  // namespace isonorm::training

@@ -171,6 +171,15 @@ std::unique_ptr<nn::Module> ModelOptions::build() const {
   return model;
 }
 
+std::unique_ptr<nn::Module> build_model(const TrainingOptions& o, const streams::StreamOptions& stream) {
+  check_rows(o);
+  std::unique_ptr<nn::Module> model = o.model.make(stream);
+  check(model != nullptr, "model: the row ", o.model.row().name, " made none");
+  model->to(o.dtype);
+  model->to(o.device);
+  return model;
+}
+
 Metadata ModelOptions::as_written() const {
   ModelOptions copy = *this;
   Metadata m{{kModelKind, row_->name}};

@@ -12,6 +12,8 @@
 
 namespace isonorm::training {
 
+struct TrainingOptions;
+
 inline constexpr std::string_view kOptionPrefix = "model.";
 inline constexpr const char* kModelKind = "model.kind";  // the name of the row; every description has it
 inline constexpr int64_t kMostTokens = 4096;  // limit for tokens of random inputs, unless the vocabulary is larger
@@ -115,6 +117,10 @@ class ModelOptions {
   nn::TransformerOptions plain_ = {};  // defaults, for a model without TransformerOptions
   streams::StreamOptions stream_;
 };
+
+// Makes the model of `options` on the given stream, with parameters of options.dtype on options.device. Initial values
+// are drawn on the CPU, so they are the same for every device.
+std::unique_ptr<nn::Module> build_model(const TrainingOptions& options, const streams::StreamOptions& stream);
 
 // True if models of this row have an option with this name: "tied".
 bool has(const ModelRow& row, std::string_view option);

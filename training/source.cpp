@@ -1,8 +1,10 @@
 #include "training/source.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "autograd/ops/random.h"
+#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "io/data/image_sets.h"
 #include "io/data/loader.h"
@@ -68,7 +70,7 @@ void Source::take_images() {
   const TrainingOptions& o = options_;
   DataSpec& spec = options_.spec;
   ModelShape shape = o.model.shape();
-  const bool trains = uses_ == Uses::training, has_scale = !spec.preprocessor.empty();
+  const bool trains = purpose_ == Purpose::training, has_scale = !spec.preprocessor.empty();
   Preprocessor preprocessor = preprocessor_of(spec, shape.image, shape.channels);
   const auto load = [&](const std::string& data, double held_out, bool tests_only) {
     return data::load_images(data, {.side = shape.image,
@@ -143,17 +145,17 @@ void Source::take_pairs() {
     return pairs;
   };
   std::shared_ptr<data::Pairs> pairs;
-  if (uses_ == Uses::training || o.test_data.empty())
+  if (purpose_ == Purpose::training || o.test_data.empty())
     pairs = o.data.empty()
                 ? std::make_shared<data::Pairs>(data::Pairs::made(
                       o.task, kMadePairs, std::max<int64_t>(1, context_ - 1), letters(o), o.seed, o.held_out()))
                 : open(o.data, o.held_out(), o.spec.alphabet);
-  if (uses_ == Uses::training) {
+  if (purpose_ == Purpose::training) {
     train_count_ = pairs->count() - pairs->held_out_count();
     take_rows(pairs);
   }
   if (!o.test_data.empty()) pairs = open(o.test_data, 1, pairs ? pairs->alphabet() : o.spec.alphabet);
-  const int64_t most = uses_ == Uses::training ? kMostTestTokens / context_ + 1 : pairs->held_out_count();
+  const int64_t most = purpose_ == Purpose::training ? kMostTestTokens / context_ + 1 : pairs->held_out_count();
   take_test_rows(pairs, context_, std::min(most, pairs->held_out_count()));
   if (!o.data.empty()) options_.spec.alphabet = pairs->alphabet();
   ModelShape shape = o.model.shape();
@@ -164,17 +166,17 @@ void Source::take_pairs() {
 void Source::take_text() {
   const TrainingOptions& o = options_;
   const auto open = [&](const std::string& path, double held_out, const data::Alphabet& alphabet) {
-    OpenText opened = open_text(path, o, held_out, alphabet, uses_ == Uses::evaluation ? "" : "isonorm train ");
+    OpenText opened = open_text(path, o, held_out, alphabet, purpose_ == Purpose::evaluation ? "" : "isonorm train ");
     readings_.push_back(std::move(opened.reading));
     test_file_tokens_ = opened.text->length(), test_file_bytes_ = opened.bytes;  // of the file that was opened last
     return opened.text;
   };
   std::shared_ptr<data::Text> text;
-  if (uses_ == Uses::training || o.test_data.empty())
+  if (purpose_ == Purpose::training || o.test_data.empty())
     text = o.data.empty()
                ? std::make_shared<data::Text>(memory_bytes(own_text(o), "own text"), o.seed, 0, o.spec.alphabet)
                : open(o.data, o.held_out(), o.spec.alphabet);
-  if (uses_ == Uses::training) {
+  if (purpose_ == Purpose::training) {
     train_count_ = text->length() - text->held_out_length();
     check(context_ >= 1 && context_ < train_count_, o.data, ": a context of ", context_, " needs a text of ", context_,
           " tokens and one more, this has ", train_count_, " to train on");
@@ -191,17 +193,17 @@ void Source::take_text() {
 
 void Source::take_held_out(const std::shared_ptr<data::Text>& text) {
   held_out_tokens_ = text->held_out_length();
-  const bool is_short = uses_ == Uses::evaluation && text->held_out_windows(context_) == 0;
+  const bool is_short = purpose_ == Purpose::evaluation && text->held_out_windows(context_) == 0;
   const bool whole = is_short || !options_.test_data.empty();
   const int64_t length = whole ? std::clamp<int64_t>(held_out_tokens_ - 1, 1, context_) : context_;
   const int64_t windows = whole ? text->all_held_out_windows(length) : text->held_out_windows(length);
-  const int64_t most = uses_ == Uses::training ? std::max<int64_t>(1, kMostTestTokens / length) : windows;
+  const int64_t most = purpose_ == Purpose::training ? std::max<int64_t>(1, kMostTestTokens / length) : windows;
   take_test_rows(text, length, std::min(most, windows));
   test_tokens_ = std::max<int64_t>(0, std::min(test_count_ * length, held_out_tokens_ - 1));
 }
 
-Source::Source(const TrainingOptions& o, Uses uses)
-    : options_(o), uses_(uses), context_(o.row_length > 0 ? o.row_length : o.model.context()) {
+Source::Source(const TrainingOptions& o, Purpose purpose)
+    : options_(o), purpose_(purpose), context_(o.row_length > 0 ? o.row_length : o.model.context()) {
   options_.test_share = o.held_out();
   switch (o.model.row().input) {
     case Input::images:
@@ -222,6 +224,25 @@ Examples Source::batch(int64_t step) {
   const Examples e = next_();
   next_step_ = step + 1;
   return e;
+}
+
+std::optional<Input> kind_of_data(const std::string& data) {
+  if (data.empty()) return {};
+  const std::vector<std::string> pairs = data::Pairs::files(data);
+  if (file_exists(pairs[0]) && file_exists(pairs[1])) return Input::pairs;
+  if (data::holds_images(data)) return Input::images;
+  if (file_exists(data) && !std::filesystem::is_directory(data) && !data::is_picture(data)) return Input::text;
+  return {};
+}
+
+const ModelRow* model_for(const std::string& data) {
+  const std::optional<Input> kind = kind_of_data(data);
+  const auto reads = [&](const ModelRow* row) { return row->input == kind; };
+  return kind ? *std::ranges::find_if(kModels, reads) : nullptr;
+}
+
+const char* data_noun(Input input) {
+  return input == Input::images ? "a folder of images" : input == Input::pairs ? "a folder of pairs" : "a text file";
 }
 
 std::vector<std::string> files_of_data(Input input, const std::string& data) {

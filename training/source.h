@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,18 @@ namespace isonorm::training {
 
 inline constexpr int64_t kMostTestTokens = int64_t{1} << 17;  // limit for held-out tokens in a test pass
 
-// training: batches, and at most kMostTestTokens tokens of test examples. evaluation: only test examples.
-enum class Uses { training, evaluation };
+// training: batches, and at most kMostTestTokens tokens of test examples. evaluation: only test examples, all of them.
+enum class Purpose { training, evaluation };
+
+// images: a folder with a set of images, or the name of a published set (io/data/image_sets.h). pairs: a folder with
+// source.txt and target.txt. text: anything else that is not a folder. Nothing if `data` is empty, if nothing is there,
+// or if the folder holds none of these. Throws as data::image_folder().
+std::optional<Input> kind_of_data(const std::string& data);
+// The first of kModels that reads data of this kind; null if kind_of_data() is nothing. Throws as kind_of_data().
+const ModelRow* model_for(const std::string& data);
+
+// "a folder of images", "a text file": the data that such a model reads.
+const char* data_noun(Input input);
 
 // The files of data of this kind.
 std::vector<std::string> files_of_data(Input input, const std::string& data);
@@ -30,7 +41,7 @@ std::string data_sha256(Input input, const std::string& data);
 
 class Source {
  public:
-  explicit Source(const TrainingOptions& o, Uses uses = Uses::training);
+  explicit Source(const TrainingOptions& o, Purpose purpose = Purpose::training);
 
   // The options from the constructor, with the model's sizes and the DataSpec taken from the data.
   const TrainingOptions& options() const { return options_; }
@@ -44,7 +55,7 @@ class Source {
   Examples batch(int64_t step);
   // Number of examples of the test pass: test images, pairs, or windows of the held-out text (0 if it is shorter than a
   // window). The windows of options.test_data cover the whole text: the last one may be shorter, and so is the only one
-  // if the text is shorter than the context. With Uses::evaluation, a held-out part that is shorter than the context
+  // if the text is shorter than the context. With Purpose::evaluation, a held-out part that is shorter than the context
   // has such a window, too.
   int64_t test_count() const { return test_count_; }
   // True if image labels were matched to the model's classes by name. False if the classes of the initial weights or of
@@ -83,7 +94,7 @@ class Source {
   bool shows_text() const { return options_.model.row().input == Input::text; }
 
   TrainingOptions options_;
-  Uses uses_;
+  Purpose purpose_;
   bool matches_classes_ = false, tests_match_classes_ = true;
   int64_t context_;
   int64_t train_count_ = 0, test_count_ = 0, held_out_tokens_ = 0, test_tokens_ = 0;

@@ -70,4 +70,12 @@ OpenText open_text(const std::string& path, const TrainingOptions& o, double hel
 // number of different bytes.
 int64_t token_vocab_of(const DataSpec& spec, int64_t vocab, const std::string& path, bool are_ids = false);
 
+// Throws if the tokenizer at `given` differs from the tokenizer in `held`, the DataSpec of the file `model`. Does
+// nothing if one of them is missing.
+void check_tokenizer(const std::string& given, const DataSpec& held, const std::string& model);
+
+// The tokenizer with this tokenizer.json, which the file at `path` contains. Throws as Tokenizer::of_json(), naming the
+// file.
+tokenizers::Tokenizer held_tokenizer(const std::string& path, const std::string& json);
+
 }  // namespace isonorm::training

@@ -62,11 +62,11 @@ struct TrainingOptions {
   bool decay_matrices_only = false;  // no weight decay for vectors (biases, gains, layer scales, class token)
   std::string no_decay = {};         // nor for these parameters: patterns (core/system/name_pattern.h), by commas
   int accumulate = 1;                // gradient accumulation: number of micro-batches of equal size per batch
-  double ema = 0;            // decay of an exponential moving average of the weights, which is compared, too; 0: none
-  int resume_at = 0;         // step after which models and optimizers are rebuilt from their saved states; 0: never
-  int ranks = 1;             // data-parallel ranks per form (distributed/); the reference always has one
-  bool whole_parts = false;  // with ranks: each micro-batch is computed by one rank, and all are added in their order
-  int zero = 0;              // ZeRO: shards the optimizer's state (1), also gradients (2), also parameters (3)
+  double ema = 0;     // decay of an exponential moving average of the weights, which is compared, too; 0: none
+  int resume_at = 0;  // step after which models and optimizers are rebuilt from their saved states; 0: never
+  int ranks = 1;      // data-parallel ranks per form (distributed/); the reference always has one
+  bool rank_invariant = false;    // the same bits on any number of ranks (StepOptions)
+  int zero = 0;                   // ZeRO: shards the optimizer's state (1), also gradients (2), also parameters (3)
   std::optional<int> steps = {};  // unset: 200 in f64, 50 in f32
   int batch = 64;
 

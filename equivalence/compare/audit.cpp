@@ -16,7 +16,7 @@
 #include "nn/norm.h"
 #include "streams/parametrize.h"
 #include "streams/stream_watch.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 #include "training/model_file.h"
 
 namespace isonorm::equivalence {

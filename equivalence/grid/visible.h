@@ -7,7 +7,7 @@
 
 #include "equivalence/grid/predicates.h"
 #include "streams/form.h"
-#include "training/build_model.h"
+#include "training/training_options.h"
 
 namespace isonorm::equivalence {
 

@@ -95,7 +95,7 @@ bool equal_to_the_last_bit(const Deviations& run) {
 
 }  // namespace
 
-void check_width(int64_t width, const char* verb) {
+void check_wide_enough(int64_t width, const char* verb) {
   check(width >= 3, verb, ": the stream has width ", width,
         ", expected at least 3: a norm of two centred entries is 1 and ",
         "-1 whatever they are, so that gradients behind it are rounding");

@@ -16,7 +16,7 @@ inline constexpr int kNegativeSteps = 20;
 
 // Throws, naming `verb`, if the stream is too narrow for a verdict: normalised rows of two centred entries are always 1
 // and -1.
-void check_width(int64_t width, const char* verb);
+void check_wide_enough(int64_t width, const char* verb);
 
 // 30 D_c + 64 eps(format): the largest deviation that rounding explains if the controls reach D_c.
 double bound(double control, NumberFormat format);

@@ -8,7 +8,7 @@
 
 #include "equivalence/judge/run_result.h"
 #include "equivalence/lockstep/training.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 
 namespace isonorm::equivalence {
 

@@ -6,8 +6,9 @@
 
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 #include "training/steps/examples.h"
+#include "training/training_options.h"
 
 namespace isonorm::equivalence {
 

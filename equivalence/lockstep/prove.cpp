@@ -174,7 +174,7 @@ ProofResult prove(const ProofOptions& options, const ProgressCallback& progress)
   check(o.step_count() > 0 && o.batch > 0, "prove: ", o.step_count(), " steps of ", o.batch,
         " examples, expected at least 1 of each");
   training::check_full_precision(options.training.model.transformer().precision, "prove");
-  check_width(options.training.model.transformer().width, "prove");
+  check_wide_enough(options.training.model.transformer().width, "prove");
   check(options.controls > 0, "prove: ", options.controls, " controls, expected at least 1");
   for (const std::string& form : options.forms)
     check(!row_of(streams::form_named(form)).raw(), "prove: layer_norm is the reference; to be held against it are ",

@@ -75,7 +75,7 @@ void Trainee::make() {
   training::StepOptions step{.limits = options_.limits(),
                              .accumulate = options_.accumulate,
                              .group = group_,
-                             .whole_parts = options_.whole_parts,
+                             .rank_invariant = options_.rank_invariant,
                              .zero = options_.zero};
   if (lifted_) step.apply = [this](double scale) { lifted_->step(scale); };
   const auto loss = [this](nn::Module&, const training::Examples& b) { return loss_of(b); };

@@ -10,7 +10,7 @@
 #include "equivalence/lockstep/training.h"
 #include "optim/ema.h"
 #include "streams/parametrize.h"
-#include "training/build_model.h"
+#include "training/training_options.h"
 #include "training/steps/step.h"
 
 namespace isonorm::equivalence {

@@ -16,10 +16,10 @@
 #include "equivalence/services/file_conversion.h"
 #include "equivalence/services/model_data.h"
 #include "equivalence/services/named_files.h"
-#include "equivalence/services/rotation.h"
 #include "exchange/hub/folder.h"
 #include "exchange/hub/llama.h"
 #include "io/json_text.h"
+#include "streams/rotation.h"
 #include "streams/stream.h"
 
 namespace isonorm::services {
@@ -38,6 +38,38 @@ void check_eps(const streams::Plan& plan, double eps) {
   for (const streams::NormPlace& n : plan.norms)
     check(eps == 0 || n.eps == eps, "convert: norm '", n.name, "' has eps ", n.eps, ", asked for is ", eps,
           ": another eps is another function");
+}
+
+constexpr std::string_view kHadamard = "hadamard:", kHaar = "haar:";
+
+// The seed in "KIND:SEED"; none if the basis is of another kind.
+std::optional<uint64_t> seed_of(std::string_view basis, std::string_view kind) {
+  if (!basis.starts_with(kind)) return {};
+  uint64_t seed = 0;
+  if (!read_number(basis.substr(kind.size()), seed))
+    throw UsageError(text("--basis: ", Shown{basis, '"'}, ", expected ", kind, "SEED with a whole number below 2^64"));
+  return seed;
+}
+
+// The matrix Q [d, d] of "hadamard:SEED", "haar:SEED" or a file (streams/rotation.h).
+Tensor basis_rotation(const std::string& basis, int64_t d) {
+  if (const auto seed = seed_of(basis, kHadamard)) return streams::hadamard_rotation(d, *seed);
+  if (const auto seed = seed_of(basis, kHaar)) return streams::haar_rotation(d, *seed);
+  return streams::load_rotation(basis, d);
+}
+
+// The file that --basis names; empty if it names a kind of basis and a seed.
+std::string basis_file(const std::string& basis) {
+  return seed_of(basis, kHadamard) || seed_of(basis, kHaar) ? "" : basis;
+}
+
+// Rotates the stream of a plan. Its rows were zero-mean and have a mean then, so the form becomes uncentred(). A model
+// can be rotated if its norms divide a row by its length, whatever its mean.
+void rotate(streams::Plan& plan, const TensorMap& outline, const std::string& basis) {
+  check_rotatable(plan);
+  plan.form = streams::uncentred(plan.form);
+  check_plan(outline, plan);  // before a matrix of this width is allocated
+  plan.rotation = basis_rotation(basis, plan.stored_width());
 }
 
 class Converter {
@@ -132,7 +164,7 @@ class Converter {
       Metadata metadata = metadata_;
       metadata.merge(training::spec_entries(file_.other));
       save_safetensors(o_.out, content.entries, metadata, content.read);
-      warn_of_averages(*file_.file, o_.in);
+      training::warn_of_averages(*file_.file, o_.in);
     }
     for (const std::string& norm : identity_)
       print(text("'", norm, "' is in the rows of its table now: the program that runs the result must leave it out."));

@@ -6,17 +6,13 @@
 #include <optional>
 
 #include "core/printed.h"
-#include "core/system/failures.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
-#include "core/system/warning.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "exchange/hub/family.h"
-#include "io/checkpoint.h"
 #include "streams/stream.h"
 #include "training/run/given.h"
 #include "training/source.h"
-#include "training/steps/loop.h"
 #include "training/text_data.h"
 
 namespace isonorm::services {
@@ -26,27 +22,6 @@ using namespace equivalence;
 namespace {
 constexpr int64_t kSpecLimit = int64_t{1} << 20;  // bytes
 }  // namespace
-
-void check_finite(const std::string& path, const TensorMap& weights) {
-  if (const std::string name = training::not_finite(weights); !name.empty())
-    throw Diverged(text(printable(path), ": ", printable(name, 200), " holds NaN or infinity"));
-}
-
-void warn_of_averages(const SafetensorsFile& file, const std::string& path) {
-  const Metadata& metadata = file.metadata();
-  const auto ema = metadata.find(text(kCheckpointValue, "ema"));
-  if (is_checkpoint(metadata) && ema != metadata.end() && ema->second != "0")
-    warn(text(printable(path),
-              ": these are the weights of the last step, not the averages that the test passes of isonorm "
-              "train --ema ",
-              ema->second, " used; isonorm train --ema-file FILE writes the averages"));
-}
-
-std::unique_ptr<nn::Module> load_finite_model(const std::string& path) {
-  std::unique_ptr<nn::Module> model = training::load_model(path);
-  check_finite(path, model->state_dict());
-  return model;
-}
 
 std::string spec_text(const std::string& path) {
   if (std::filesystem::is_directory(path)) {
@@ -83,18 +58,6 @@ Tensor data_inputs(const Metadata& description, const std::string& path) {
           data.image, " x ", data.channels, ", the model takes ", shape.image, " x ", shape.image, " x ",
           shape.channels);
   return source.batch(0).inputs;
-}
-
-void check_tokenizer(const std::string& given, const training::DataSpec& held, const std::string& model) {
-  if (given.empty() || held.tokenizer.empty()) return;
-  check(tokenizers::json_of(given, training::kMostTokenizer) == held.tokenizer, given,
-        ": it is not the tokenizer that ", model, " holds, which is used without --tokenizer");
-}
-
-tokenizers::Tokenizer held_tokenizer(const std::string& path, const std::string& json) {
-  const std::string where = text(path, ": its tokenizer");
-  const Scope scope(where);
-  return tokenizers::Tokenizer::of_json(json);
 }
 
 std::string agreement_text(const std::string& where, const Agreement& a) {

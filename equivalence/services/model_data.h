@@ -9,23 +9,10 @@
 #include "equivalence/services/file_conversion.h"
 #include "equivalence/verify/verify.h"
 #include "io/safetensors.h"
-#include "io/tokenizers/tokenizer.h"
 #include "streams/plan.h"
 #include "streams/stream.h"
-#include "training/spec/data_spec.h"
 
 namespace isonorm::services {
-
-// Throws Diverged, naming the file and the tensor, if a weight is NaN or infinite.
-void check_finite(const std::string& path, const TensorMap& weights);
-
-// Warns if the file is a checkpoint of a training with averaged weights (--ema). Its test passes used the averages;
-// whoever reads the checkpoint as a model gets the weights of its step. Call it when nothing can fail any more: a
-// failure is one line.
-void warn_of_averages(const SafetensorsFile& file, const std::string& path);
-
-// training::load_model() for a command that computes with the model. Also throws as check_finite().
-std::unique_ptr<nn::Module> load_finite_model(const std::string& path);
 
 // The description in the JSON file at `path` (at most 1 MB), or of the model in the folder at `path`.
 std::string spec_text(const std::string& path);
@@ -38,14 +25,6 @@ std::vector<streams::FileStream> described_streams(const std::string& path, cons
 // Examples of the data set at `path` as inputs of the model that `description` names: images of the folder, or rows of
 // a text file. Throws if the data do not fit the model.
 Tensor data_inputs(const Metadata& description, const std::string& path);
-
-// Throws if the tokenizer at `given` differs from the tokenizer in `held`, the DataSpec of the file `model`. Does
-// nothing if either is missing.
-void check_tokenizer(const std::string& given, const training::DataSpec& held, const std::string& model);
-
-// The tokenizer with this tokenizer.json, which the file at `path` contains. Throws as Tokenizer::of_json(), naming the
-// file.
-tokenizers::Tokenizer held_tokenizer(const std::string& path, const std::string& json);
 
 // "logits of data differ by 5.6e-16 = 2.5 eps of f64; one ulp of every weight does 1.1e-15, allowed 1.9e-14:
 // equivalent", with `where` = "logits of data".

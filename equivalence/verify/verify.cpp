@@ -8,7 +8,7 @@
 #include "autograd/ops/shape.h"
 #include "equivalence/verify/stream_check.h"
 #include "streams/parametrize.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "training/build_model.h"
+#include "training/model_options.h"
 #include "training/training_options.h"
 
 namespace isonorm::equivalence {

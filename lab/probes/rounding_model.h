@@ -7,7 +7,7 @@
 #include "core/random.h"
 #include "equivalence/lockstep/training.h"
 #include "streams/stream.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 
 namespace isonorm::equivalence {
 

@@ -3,7 +3,7 @@
 
 #include "tests/equivalence/room.h"
 #include "tests/support/markup.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 
 namespace {
 

@@ -106,7 +106,7 @@ TEST_CASE("the forms train as Pre-LN does under what trainings have beside an op
       {"average", [](auto& o, auto&) { o.ema = 0.9; }},
       {"ranks", [](auto& o, auto&) { o.ranks = 3, o.accumulate = 2, o.ema = 0.9, o.resume_at = 7; }},
       {"ranks that share a state",
-       [](auto& o, auto&) { o.ranks = 2, o.zero = 1, o.accumulate = 6, o.whole_parts = true, o.resume_at = 7; }},
+       [](auto& o, auto&) { o.ranks = 2, o.zero = 1, o.accumulate = 6, o.rank_invariant = true, o.resume_at = 7; }},
       {"resumed", [](auto& o, auto& t) { o.resume_at = 7, o.ema = 0.9, t.branch.dropout = 0.1; }}};
   for (const auto& [name, change] : regimes) {
     INFO(name);

@@ -1,5 +1,5 @@
 // Tests which kind of model reads the data at a path.
-#include "training/data_kind.h"
+#include "training/source.h"
 
 #include <filesystem>
 

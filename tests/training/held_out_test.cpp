@@ -8,7 +8,7 @@
 #include "autograd/grad_mode.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 #include "training/source.h"
 
 using namespace isonorm;

@@ -12,7 +12,7 @@
 #include "tests/support/read_text.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tempered.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 #include "training/fields.h"
 #include "training/model_file.h"
 #include "training/optimizers.h"

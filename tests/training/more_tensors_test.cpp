@@ -1,4 +1,4 @@
-// Batches of more than two tensors if a step is divided or done twice: ranks, whole parts, captured steps, comparisons.
+// Batches of more than two tensors if a step is divided or done twice: ranks, rank_invariant, captured steps, comparisons.
 // The third tensor has the weights of the examples, so a row that goes astray changes the loss.
 #include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
@@ -102,13 +102,13 @@ TEST_CASE("more tensors: ranks take their rows of each, and train as the formula
     }
 }
 
-TEST_CASE("more tensors: with whole parts each rank has the rows of its parts") {
+TEST_CASE("more tensors: with rank_invariant each rank has the rows of its micro-batches") {
   const Course formula = by_formula(3, kRate, 8);
   for (const int ranks : {1, 2, 4}) {
     std::vector<Course> all(static_cast<size_t>(ranks));
     run_ranks(ranks, [&](Group& g) {
       all[static_cast<size_t>(g.rank())] =
-          trained(3, kRate, weighted, {.accumulate = 4, .group = &g, .whole_parts = true});
+          trained(3, kRate, weighted, {.accumulate = 4, .group = &g, .rank_invariant = true});
     });
     for (const Course& c : all) check_equal(c, formula);
   }

@@ -16,7 +16,7 @@
 #include "optim/sgd.h"
 #include "tests/distributed/normed_stack.h"
 #include "tests/support/catch.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 #include "training/steps/loop.h"
 #include "training/training_options.h"
 
@@ -191,20 +191,20 @@ TEST_CASE("ranks: that share the optimizer's state have the same bits, and a sha
   CHECK_THROWS_WITH(trained({.step = {.zero = 2}}), Contains("zero 2, expected 0 or 1"));
 }
 
-TEST_CASE("ranks: whole parts have the same bits on any number of ranks") {
+TEST_CASE("ranks: rank_invariant has the same bits on any number of ranks") {
   for (const Setting& base : {Setting{}, Setting{.dtype = DType::f32}, Setting{.optimizer = "sgd", .ignored = true}}) {
     Setting s = base;
     s.step.accumulate = 6;
     const Trained one = trained(s);
-    s.step.whole_parts = true;
+    s.step.rank_invariant = true;
     for (const int ranks : {1, 2, 3, 6}) {
       const Trained several = trained_by(ranks, s);
       CHECK(several.losses == one.losses);
       for (const auto& [name, x] : one.weights) CHECK(same_numbers(x, several.weights.at(name)));
     }
   }
-  CHECK_THROWS_WITH(trained_by(4, {.step = {.accumulate = 6, .whole_parts = true}}),
-                    Contains("6 whole parts on 4 ranks, expected the same number on each"));
+  CHECK_THROWS_WITH(trained_by(4, {.step = {.accumulate = 6, .rank_invariant = true}}),
+                    Contains("6 micro-batches on 4 ranks with rank_invariant, expected the same number on each"));
 }
 
 TEST_CASE("ranks: up to rounding it is the training of a single process with the whole batch") {
@@ -233,7 +233,7 @@ TEST_CASE("ranks: up to rounding it is the training of a single process with the
   const Trained one = trained(plain, nullptr, sums);
   for (const auto& [ranks, accumulate, whole] : {std::tuple{3, 1, false}, {5, 1, false}, {3, 2, false}, {2, 2, true}}) {
     Setting s = plain;
-    s.step.accumulate = accumulate, s.step.whole_parts = whole;
+    s.step.accumulate = accumulate, s.step.rank_invariant = whole;
     std::vector<Trained> all(static_cast<size_t>(ranks));
     run_ranks(ranks, [&](Group& g) { all[static_cast<size_t>(g.rank())] = trained(s, &g, sums); });
     for (const Trained& t : all) {
@@ -389,7 +389,7 @@ TEST_CASE("ranks: batch norms take their statistics over the rows of all ranks")
 }
 
 TEST_CASE("ranks: options that a step of several ranks lacks are refused") {
-  CHECK_THROWS_WITH(normed_by(2, {.accumulate = 2, .whole_parts = true}), Contains("batch norm with whole parts"));
+  CHECK_THROWS_WITH(normed_by(2, {.accumulate = 2, .rank_invariant = true}), Contains("batch norm with rank_invariant"));
   CHECK_THROWS_WITH(normed_by(12, {}),
                     Contains("11 rows in a part of the batch on 12 ranks with batch norm, expected some"));
   run_ranks(2, [](Group& g) {

@@ -157,7 +157,7 @@ TEST_CASE("saved training: each content is loaded: without any one of them the t
     std::vector<Content> contents = resumed.contents();
     std::erase_if(contents, [&](const Content& c) { return c.name() == left_out.name(); });
     Checkpoint part{{}, {}, file.values};
-    part.values.erase("content." + left_out.name());
+    part.values.erase(left_out.name() == "best" ? kTests : "content." + left_out.name());
     const auto keeps = [&](const std::string& name) {
       return name != left_out.name() && !name.starts_with(left_out.name() + ".");
     };
@@ -331,6 +331,46 @@ TEST_CASE("saved training: a model and its optimizer have the file of earlier ve
   SavedTraining(f / "nan", {{"net", net}, {"best", first}}).save(2);
   SavedTraining(f / "nan", {{"net", net}, {"best", none}});
   CHECK((none.since() == 1 && none.last_step() == 2 && none.step() == 0));
+}
+
+TEST_CASE("saved training: a file of earlier versions that names the model and the optimizer is read") {
+  const TempFolder f;
+  manual_seed(7);
+  nn::Linear net(2, 3), other(2, 3);
+  optim::AdamW adamw(net.parameters()), adamw_of_other(other.parameters());
+  for (const Tensor& p : net.parameters()) set_grad(p, ones_like(p));
+  adamw.step();
+  Checkpoint earlier{{},
+                     {},
+                     {{"step", "5"},
+                      {"random seed", "1"},
+                      {"random offset", "2"},
+                      {"content.model", "model"},
+                      {"content.optimizer", "adamw"},
+                      {"content.best", "best 0.5 4 0 4"}}};
+  for (const auto& [name, x] : net.state_dict()) earlier.weights.add("model." + name, x);
+  for (const auto& [name, x] : adamw.state_dict()) earlier.optimizer.add("optimizer." + name, x);
+  save_checkpoint(f / "earlier", earlier);
+  BestLoss best;
+  SavedTraining saved(f / "earlier", other, adamw_of_other, best);
+  CHECK(saved.done() == 5);
+  CHECK(best.step() == 4);
+  CHECK(other.weight.to_vector<float>() == net.weight.to_vector<float>());
+  saved.save(6);
+  const Checkpoint now = load_checkpoint(f / "earlier");
+  CHECK(now.weights.at("weight").to_vector<float>() == net.weight.to_vector<float>());
+  CHECK(now.optimizer.find("0.exp_avg") != nullptr);
+  CHECK(SavedTraining(f / "earlier", net, adamw, best).done() == 6);
+}
+
+TEST_CASE("saved training: a content may not have the name of a part of the model") {
+  const TempFolder f;
+  nn::Sequential net{nn::Linear(2, 3)};
+  Tensor x = ones({2});
+  CHECK_THROWS_WITH(SavedTraining(f / "c", {{"model", net}, {"0", x}}).save(1),
+                    "saved training: '0' is the name of a content and of a part of another one");
+  SavedTraining(f / "c", {{"net", net}, {"0", x}}).save(1);
+  CHECK(f.files() == 1);
 }
 
 TEST_CASE("saved training: what cannot be saved leaves the file and the one before it") {

@@ -12,8 +12,9 @@
 #include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/temp_folder.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 #include "training/model_file.h"
+#include "training/run/saved_training.h"
 
 using namespace isonorm;
 using namespace isonorm::training;
@@ -135,4 +136,17 @@ TEST_CASE("a Trainer begins with the weights of a file, also of a converted one 
     for (const auto& [name, tensor] : donor.model().state_dict())
       CHECK(same_bytes(tensor, trainer.model().state_dict().at(name)));
   }
+}
+
+TEST_CASE("the checkpoint of a Trainer has the contents of a saved training") {
+  const TempFolder f;
+  TrainerOptions o = small_training(3);
+  o.training.ema = 0.9, o.checkpoint = f / "c";
+  Trainer trainer(o);
+  CHECK(trainer.train());
+  const TensorMap weights = saved_tensors(o.checkpoint, "model"), averages = saved_tensors(o.checkpoint, "average");
+  for (const auto& [name, x] : trainer.model().state_dict())
+    CHECK(weights.at(name).to_vector<float>() == x.to_vector<float>());
+  CHECK(averages.find("0.average") != nullptr);
+  CHECK(saved_tensors(o.checkpoint, "optimizer").find("0.exp_avg") != nullptr);
 }

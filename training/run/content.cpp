@@ -5,11 +5,61 @@
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "core/view.h"
-#include "io/checkpoint.h"
 #include "io/fits.h"
 #include "training/steps/callbacks.h"
 
 namespace isonorm::training {
+namespace {
+
+constexpr std::string_view kEntry = "content.";
+
+bool is_weights(const SavedContent& c) { return c.kind == kModel || c.kind == "tensor"; }
+
+// True for a content that has no entry of its own.
+bool is_common(const std::string& name, const SavedContent& c) {
+  if (name == kOptimizer) return !is_weights(c) && c.state.text.empty();
+  return name == c.kind && (name == kModel || name == kAverage || name == kBest);
+}
+
+}  // namespace
+
+void add_content(Checkpoint& c, const std::string& name, const SavedContent& content) {
+  const auto& [kind, state] = content;
+  TensorMap& section = is_weights(content) ? c.weights : c.optimizer;
+  const bool common = is_common(name, content), prefixed = !common || name == kAverage;
+  for (const auto& [part, tensor] : state.tensors)
+    section.add(!prefixed ? part : part.empty() ? name : text(name, '.', part), tensor);
+  if (!common)
+    c.values.emplace(text(kEntry, name), text(kind, state.text.empty() ? "" : " ", state.text));
+  else if (name == kOptimizer)
+    c.values.emplace(kOptimizer, kind);
+  else if (!state.text.empty())
+    c.values.emplace(kTests, state.text);
+}
+
+SavedContents contents_of(const Checkpoint& c) {
+  SavedContents found;
+  for (const auto& [key, value] : c.values) {
+    if (key == kOptimizer) found[kOptimizer].kind = value;
+    if (key == kTests) found[kBest] = {kBest, {{}, value}};
+    if (!key.starts_with(kEntry)) continue;
+    const size_t space = value.find(' ');
+    SavedContent& content = found[key.substr(kEntry.size())];
+    content.kind = value.substr(0, space);
+    if (space != value.npos) content.state.text = value.substr(space + 1);
+  }
+  const auto add = [&](const std::string& name, const Tensor& tensor, const char* otherwise) {
+    const size_t dot = name.find('.');
+    const std::string first = name.substr(0, dot);
+    const bool named = c.values.contains(text(kEntry, first)), average = first == kAverage && otherwise == kOptimizer;
+    SavedContent& content = found[named || average ? first : otherwise];
+    if (content.kind.empty()) content.kind = average ? kAverage : otherwise;
+    content.state.tensors.add(!named && !average ? name : dot == name.npos ? "" : name.substr(dot + 1), tensor);
+  };
+  for (const auto& [name, tensor] : c.weights) add(name, tensor, kModel);
+  for (const auto& [name, tensor] : c.optimizer) add(name, tensor, kOptimizer);
+  return found;
+}
 
 Content::Content(std::string name, std::string kind, State state, Load load)
     : name_(std::move(name)), kind_(std::move(kind)), state_(std::move(state)), load_(std::move(load)) {

@@ -1,13 +1,16 @@
-// Content: one named part of a checkpoint, as two functions: one returns its state, the other loads a state.
+// Contents of a checkpoint by name. Content has two functions: one returns its state, the other loads a state. Trainer
+// and SavedTraining write and read their files by add_content() and contents_of().
 #pragma once
 
 #include <concepts>
 #include <functional>
+#include <map>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "core/tensor_map.h"
+#include "io/checkpoint.h"
 #include "nn/module.h"
 #include "optim/ema.h"
 #include "optim/optimizer.h"
@@ -33,6 +36,28 @@ struct ContentState {
   TensorMap tensors = {};
   std::string text = {};
 };
+
+struct SavedContent {
+  std::string kind;  // Content::kind()
+  ContentState state = {};
+};
+using SavedContents = std::map<std::string, SavedContent>;
+
+// The contents that every training may have. They have no entry "content.<name>" in a file:
+//   model      tensors "weights.<parameter>"
+//   optimizer  tensors "optimizer.<state>", and its kind is the value "optimizer"
+//   average    tensors "optimizer.average.<state>"
+//   best       the value "tests"; none before the first test pass
+// Any other content has the value "content.<name>": its kind, and its text after a space. Its tensors are
+// "<section>.<name>.<tensor>", or "<section>.<name>" for a content that is a tensor. The section is "weights" for models
+// and tensors, else "optimizer". (Older files have the contents above in this way, too, if the program named them.)
+inline constexpr const char *kModel = "model", *kOptimizer = "optimizer", *kAverage = "average", *kBest = "best";
+inline constexpr const char* kTests = "tests";
+
+// Adds a content to a checkpoint.
+void add_content(Checkpoint& checkpoint, const std::string& name, const SavedContent& content);
+// The contents of a checkpoint. Tensors without the name of a content are the model's or the optimizer's.
+SavedContents contents_of(const Checkpoint& checkpoint);
 
 //   {"critic", critic}    a module, an optimizer, an Ema, a BestLoss or another object that HasState
 //   {"seen", seen}        a number, a std::string or a Tensor

@@ -8,7 +8,7 @@
 #include "core/system/foreign_text.h"
 #include "gpu/device.h"
 #include "io/data/image_sets.h"
-#include "training/data_kind.h"
+#include "training/source.h"
 #include "training/fields.h"
 #include "training/options/rows.h"
 

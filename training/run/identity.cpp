@@ -8,7 +8,7 @@
 #include "io/sha256.h"
 #include "training/fields.h"
 #include "training/records/training_result.h"
-#include "training/steps/callbacks.h"
+#include "training/run/content.h"
 
 namespace isonorm::training {
 

@@ -28,8 +28,7 @@ class SavedTraining {
   // that the object's type does not hold. Throws, too, if two contents have one name, or if no content is a model with
   // parameters or a tensor. If it throws, nothing changes.
   SavedTraining(const std::string& path, std::vector<Content> contents);
-  // The contents are "model", "optimizer" and "best". The file has no names of contents: its tensors are
-  // "weights.<parameter>" and "optimizer.<state>".
+  // The contents are "model", "optimizer" and "best", as in a checkpoint of `isonorm train` (content.h).
   SavedTraining(const std::string& path, nn::Module& model, optim::Optimizer& optimizer);
   SavedTraining(const std::string& path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best);
 
@@ -40,20 +39,16 @@ class SavedTraining {
   bool operator()(const TrainingStep& step) { return save(step.step), true; }
 
  private:
-  SavedTraining(const std::string& path, std::vector<Content> contents, bool named);
-  SavedTraining(const std::string& path, std::vector<Content> contents, bool named,
-                const std::optional<NewestCheckpoint>& newest);
+  SavedTraining(const std::string& path, std::vector<Content> contents, const std::optional<NewestCheckpoint>& newest);
 
   const std::vector<Content> contents_;
-  const bool named_;  // names are in the file
   CheckpointFile file_;
   int done_ = 0;
 };
 
 // The tensors of a checkpoint's content, for a program that does not train:
 //   critic.load_state_dict(training::saved_tensors("gan.ckpt", "critic"));
-// A file without names has the contents "model" and "optimizer". Throws like load_newest_checkpoint(), and if the file
-// has no content with this name.
+// Throws like load_newest_checkpoint(), and if the file has no content with this name.
 TensorMap saved_tensors(const std::string& path, const std::string& content);
 
 }  // namespace isonorm::training

@@ -80,6 +80,7 @@ class Trainer {
   void record(const TrainingStep& step);
   void record(const Evaluation& evaluation);
   bool test();
+  bool lacks_test() const;  // an interruption prevented the test pass of the present step
   void check_finite(const std::string& where) const;
   void save();
   void save_average();

@@ -25,8 +25,9 @@ template <> struct Word<Interval> {
 namespace {
 
 // Options that do not change the content of a checkpoint, and the data, which a checksum identifies.
-constexpr std::string_view kNotRecorded[] = {"data", "test_data", "tokenizer", "threads",   "ranks",     "whole_parts",
-                                             "zero", "device",    "captured",  "any_order", "save_every"};
+constexpr std::string_view kNotRecorded[] = {"data",     "test_data",      "tokenizer", "threads",
+                                             "ranks",    "rank_invariant", "zero",      "device",
+                                             "captured", "any_order",      "save_every"};
 constexpr std::string_view kKeptOptions[] = {"evaluate_every", "patience"};
 
 }  // namespace

@@ -29,9 +29,6 @@ class Progress {
   MovingRate rate_;  // of steps
 };
 
-// The value of a checkpoint that is BestLoss::written().
-inline constexpr const char* kTests = "tests";
-
 // The smallest test loss so far, and whether to stop waiting for a smaller one. Losses come in the order of steps.
 class BestLoss {
  public:

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <unordered_set>
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/shape.h"
 #include "core/kernels/copy.h"
 #include "core/printed.h"
+#include "core/system/warning.h"
 #include "core/view.h"
 #include "nn/modes.h"
 
@@ -74,7 +76,7 @@ namespace {
 // in each micro-batch. Empty shares are left out.
 std::vector<Rows> shares_of(const StepOptions& o, int64_t examples) {
   const int64_t size = size_of_part(examples, o.accumulate);
-  const int ranks = o.group && !o.whole_parts ? o.group->size() : 1;
+  const int ranks = o.group && !o.rank_invariant ? o.group->size() : 1;
   std::vector<Rows> shares;
   for (int64_t part = 0; part < o.accumulate; ++part)
     for (int rank = 0; rank < ranks; ++rank) {
@@ -181,6 +183,31 @@ void check_shares(const TrainedTogether& t, const Examples& batch) {
              "(training/steps/objective.h). If the loss compares rows with each other (negatives of the batch), set "
              "accumulate to 1, and on ranks let the objective gather their rows (parallel::gathered_parts)"),
         0);
+  }
+}
+
+void UnownedLeaves::note(const Tensor& loss) {
+  std::unordered_set<const autograd::Node*> seen;
+  std::vector<std::shared_ptr<autograd::Node>> ahead = {loss.impl().node};
+  while (!ahead.empty()) {
+    const std::shared_ptr<autograd::Node> node = std::move(ahead.back());
+    ahead.pop_back();
+    if (!node || !seen.insert(node.get()).second) continue;
+    if (node->is_leaf() && !node->owned && !node->frozen) leaves_.push_back(node);
+    for (const autograd::Edge& e : node->inputs) ahead.push_back(e.node);
+  }
+}
+
+void UnownedLeaves::warn_of_rest(const Examples& batch) const {
+  const std::vector<Tensor> given = batch.tensors();
+  for (const std::weak_ptr<autograd::Node>& noted : leaves_) {
+    const std::shared_ptr<autograd::Node> leaf = noted.lock();
+    if (!leaf || !leaf->gradient.defined()) continue;
+    if (std::ranges::any_of(given, [&](const Tensor& x) { return x.impl().node == leaf; })) continue;
+    warn(text("step: a tensor of shape ", leaf->outputs[0].shape,
+              " gets a gradient, and nothing trains it: no module has "
+              "registered it, and no optimizer has it. A member that trains is nn::Parameter& w = add_parameter(\"w\", "
+              "...); of another tensor take detach()"));
   }
 }
 

@@ -1,10 +1,16 @@
-// Internal: checks that ranks and micro-batches minimize the loss of the whole batch. The checks evaluate the objective
-// without a graph, and restore buffers and random numbers at the end.
+// Internal: checks of the loss in the first steps: ranks and micro-batches minimize the loss of the whole batch, and its
+// graph has no leaf that nothing trains.
 #pragma once
 
+#include <memory>
+#include <vector>
+
+#include "autograd/node.h"
 #include "training/steps/ranks.h"
 
 namespace isonorm::training {
+
+// The next two checks evaluate the objective without a graph, and restore buffers and random numbers at the end.
 
 // Throws Disagreement, with both losses, if a rank's loss of the first `rows` rows differs from rank 0's. An objective
 // (or a model) that calls the group may sum in a different order on each rank. Its losses may differ by the rounding of
@@ -28,5 +34,20 @@ void check_same_loss(distributed::Group& group, const TrainedTogether& trained, 
 // There is no verdict if a loss is not finite; if the objective throws for these rows, draws random numbers, or gives
 // another loss when the same rows come again; or if the objective or the model calls a group.
 void check_shares(const TrainedTogether& trained, const Examples& batch);
+
+// Finds leaves that get a gradient although nothing trains them, such as a Tensor member with require_grad() that the
+// module did not register.
+class UnownedLeaves {
+ public:
+  // Notes the leaves in the graph of `loss` that no module has registered and no optimizer owns. Call it before
+  // backward().
+  void note(const Tensor& loss);
+  // Warns about each noted leaf that still exists and has a gradient, unless it is a tensor of the batch. Leaves that
+  // an objective makes for itself (the points of a gradient penalty) are gone with the graph.
+  void warn_of_rest(const Examples& batch) const;
+
+ private:
+  std::vector<std::weak_ptr<autograd::Node>> leaves_;
+};
 
 }  // namespace isonorm::training

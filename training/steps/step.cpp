@@ -21,7 +21,6 @@
 #include "training/steps/gradient_sum.h"
 #include "training/steps/loss_checks.h"
 #include "training/steps/ranks.h"
-#include "training/steps/unowned_leaves.h"
 
 namespace isonorm::training {
 
@@ -75,9 +74,10 @@ void scale_gradients(const std::vector<Tensor>& leaves, const Tensor& factor) {
 // Clears the gradients of `leaves` and adds the gradients of the batch. Returns the loss of each micro-batch, weighted
 // so that their sum is the loss of the whole batch. A mean is weighted by its number of targets that count. Sums are
 // divided by the total weight at the end, together with the gradients of `leaves`.
-std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const Examples& batch, int64_t parts,
-                              distributed::Group* group, bool whole_parts, const parallel::Parts* own,
-                              const std::vector<Tensor>& leaves, UnownedLeaves* unowned) {
+std::vector<Tensor> micro_batch_losses(nn::Module& model, const Objective& loss_of, const Examples& batch,
+                                       int64_t parts, distributed::Group* group, bool rank_invariant,
+                                       const parallel::Parts* own, const std::vector<Tensor>& leaves,
+                                       UnownedLeaves* unowned) {
   for (const Tensor& leaf : leaves) set_grad(leaf, {});
   const bool shared = group && group->size() > 1;
   if (parts == 1 && !shared) {
@@ -90,18 +90,18 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
   const int64_t size = size_of_part(batch.count(), parts);
   const bool sums = loss_of.is_sum();
   const Tensor all = clamp_min(weight_of_mean(batch), 1);
-  const bool whole = shared && whole_parts;
-  check(!whole || parts % group->size() == 0, "step: ", parts, " whole parts on ", group ? group->size() : 1,
-        " ranks, expected the same number on each");
+  const bool whole = shared && rank_invariant;
+  check(!whole || parts % group->size() == 0, "step: ", parts, " micro-batches on ", group ? group->size() : 1,
+        " ranks with rank_invariant, expected the same number on each");
   const std::vector<Tensor> parameters = model.parameters();
-  std::vector<std::vector<Tensor>> gradients;  // with whole_parts: the gradients of each micro-batch
+  std::vector<std::vector<Tensor>> gradients;  // with rank_invariant: the gradients of each micro-batch
   std::optional<GradientSum> sum;
   std::vector<Tensor> summed = parameters;  // by GradientSum; gradients of parts may be summed already
   if (own && own->sums_gradients()) std::erase_if(summed, [&](const Tensor& p) { return own->is_part(p); });
   std::optional<BatchNormsOverRanks> norms;
   if (shared) {
     norms.emplace(model, *group);
-    check(!whole || norms->empty(), "step: batch norm with whole parts, whose statistics ranks would not share");
+    check(!whole || norms->empty(), "step: batch norm with rank_invariant, whose statistics ranks would not share");
     check((!own && norms->empty()) || size >= group->size(), "step: ", size, " rows in a part of the batch on ",
           group->size(), own ? " ranks that have parts of the model" : " ranks with batch norm",
           ", expected some on each");
@@ -151,7 +151,7 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
 }
 
 // The values of the scalars, with a single wait for the device.
-std::vector<double> numbers_of(const std::vector<Tensor>& scalars) {
+std::vector<double> to_doubles(const std::vector<Tensor>& scalars) {
   if (scalars.size() > 1 && scalars.front().device() != kCpu) return packed(scalars).to_vector<double>();
   std::vector<double> numbers;
   for (const Tensor& s : scalars) numbers.push_back(s.item());
@@ -170,7 +170,7 @@ double differentiate(nn::Module& model, const Objective& loss, const Examples& b
   if (group && group->size() > 1) check_batch(*group, model, batch, 0);
   UnownedLeaves unowned;
   const std::vector<double> losses =
-      numbers_of(losses_of(model, loss, batch, parts, group, false, nullptr, model.parameters(), &unowned));
+      to_doubles(micro_batch_losses(model, loss, batch, parts, group, false, nullptr, model.parameters(), &unowned));
   unowned.warn_of_rest(batch);
   return sum_of(losses, losses.size());
 }
@@ -179,8 +179,8 @@ Step::Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss, StepO
     : model_(model), optimizer_(optimizer), loss_(std::move(loss)), options_(std::move(options)) {
   check(options_.zero == 0 || (options_.zero == 1 && !options_.apply), "step: zero ", options_.zero,
         options_.apply ? " with `apply`" : "", ", expected 0 or 1");
-  check(!options_.parts || (options_.zero == 0 && !options_.apply && !options_.whole_parts && !options_.captured),
-        "step: parts of the model with `zero`, `apply`, `whole_parts` or `captured`, expected without");
+  check(!options_.parts || (options_.zero == 0 && !options_.apply && !options_.rank_invariant && !options_.captured),
+        "step: parts of the model with `zero`, `apply`, `rank_invariant` or `captured`, expected without");
   if (!options_.parts) nn::check_whole(model, "step without StepOptions::parts");
   if (const parallel::Parts* const own = options_.parts; own && own->group().size() > 1) {
     check(own->is_loaded(), "step: parts of a model that was not loaded into them (parallel::Parts::load)");
@@ -211,7 +211,7 @@ StepResult Step::operator()(const Examples& batch, std::optional<double> lr) {
   } else {
     std::vector<Tensor> losses = losses_of_batch(batch);
     check_first_steps(batch);
-    numbers = numbers_of(and_norm(std::move(losses), lr));
+    numbers = to_doubles(and_norm(std::move(losses), lr));
   }
   const auto parts = static_cast<size_t>(options_.accumulate);
   return {sum_of(numbers, parts), numbers.size() > parts ? std::optional(numbers.back()) : std::nullopt};
@@ -281,7 +281,7 @@ std::vector<double> Step::replayed(const Examples& batch, std::optional<double> 
 
 double Step::differentiate(const Examples& batch) {
   check_ranks(batch, optimizer_.lr());
-  const std::vector<double> losses = numbers_of(losses_of_batch(batch));
+  const std::vector<double> losses = to_doubles(losses_of_batch(batch));
   check_first_steps(batch);
   return sum_of(losses, losses.size());
 }
@@ -324,8 +324,8 @@ std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
       leaves.push_back(p);
   UnownedLeaves unowned;
   std::vector<Tensor> losses =
-      losses_of(model_, loss_, batch, options_.accumulate, options_.group, options_.whole_parts, options_.parts, leaves,
-                taken_ == 0 ? &unowned : nullptr);
+      micro_batch_losses(model_, loss_, batch, options_.accumulate, options_.group, options_.rank_invariant,
+                         options_.parts, leaves, taken_ == 0 ? &unowned : nullptr);
   unowned.warn_of_rest(batch);
   if (options_.parts) options_.parts->check_gradients();
   return losses;

@@ -65,10 +65,10 @@ struct StepOptions {
   // detected. Modules and hooks may call the group: their calls are independent of the gradients, which another thread
   // sends during the backward (Group::background).
   distributed::Group* group = nullptr;
-  // Each rank computes whole micro-batches, equally many on each rank, and all are added in order: loss and weights
-  // have the same bits on any number of ranks that divides `accumulate`, if nothing random is drawn. A rank keeps and
-  // sends one gradient for each of its micro-batches.
-  bool whole_parts = false;
+  // The same bits on any number of ranks that divides `accumulate`, if nothing random is drawn: each rank computes
+  // whole micro-batches, all ranks the same number, and their gradients are added in order. A rank keeps and sends one
+  // gradient for each of its micro-batches.
+  bool rank_invariant = false;
   // 1: each rank keeps the optimizer's state of its share of the parameters and updates them; then the ranks exchange
   // weights (ZeRO, 1910.02054, stage 1). The weights have the same bits, the state takes 1 / ranks of the memory, and
   // each step sends almost twice the weights' bytes in addition. An update clears the gradients of the other ranks'
@@ -76,7 +76,7 @@ struct StepOptions {
   int zero = 0;
   // This rank's parts of the model (distributed/parallel/). Gradients are clipped by the norm of the whole model, and
   // gradients that the backward sums are not summed again. Only with optimizers that update each entry by itself, and
-  // not with `zero`, `apply`, `whole_parts` or `captured`.
+  // not with `zero`, `apply`, `rank_invariant` or `captured`.
   parallel::Parts* parts = nullptr;
   // Called instead of optimizer.step(scale), for an update that does more.
   std::function<void(double scale)> apply = {};

@@ -41,11 +41,11 @@ equal parts.ema ranks.ema
   fail "$(cat parts.said ranks.said)"
 (($(grep -c '"event":"step"\|"step":' log) >= 12)) && (($(grep -c '"manifest"' log) == 1)) || fail "the log: $(head -c 2000 log)"
 
-# Whole parts have the same bits on any number of ranks.
+# --rank-invariant has the same bits on any number of ranks.
 train -q --steps 12 --accumulate 6 --checkpoint six >/dev/null || fail 'six'
 for n in 2 3; do
-  mpi $n "$isonorm" train "${options[@]}" -q --steps 12 --accumulate 6 --whole-parts --checkpoint "six$n" >/dev/null 2>told ||
-    fail "$n ranks of whole parts: $(cat told)"
+  mpi $n "$isonorm" train "${options[@]}" -q --steps 12 --accumulate 6 --rank-invariant --checkpoint "six$n" >/dev/null 2>told ||
+    fail "$n ranks with --rank-invariant: $(cat told)"
   equal six "six$n"
 done
 
