@@ -38,15 +38,15 @@ class PythonPoints {
             const std::vector<std::string>& buffers, bool gradients_decide) {
     const size_t first_buffer = outputs.size() + 1;  // after the loss
     outputs.insert(outputs.end(), buffers.begin(), buffers.end());
-    std::vector<Seen> seen = look(sides, names, outputs);
+    std::vector<ComparedTensor> compared = compared_tensors(sides, names, outputs);
     for (size_t k = 1; k <= outputs.size(); ++k) {
-      seen[k].beside = gradients_decide;
-      if (k >= first_buffer) seen[k].quantity = "buffer";
+      compared[k].secondary = gradients_decide;
+      if (k >= first_buffer) compared[k].quantity = "buffer";
     }
-    points_.note(point, seen);
+    points_.note(point, compared);
   }
   double share(const nb::list& sides, const std::vector<std::string>& names, const std::vector<std::string>& outputs) {
-    return points_.worst(look(sides, names, outputs)).share(dtype_);
+    return points_.worst(compared_tensors(sides, names, outputs)).share(dtype_);
   }
   bool differs() const { return points_.differs(); }
   Comparison judgement() { return points_.judgement(); }
@@ -54,11 +54,11 @@ class PythonPoints {
  private:
   // sides: the reference, the run, then the controls; each is a pair (object with the outputs, object with the
   // gradients).
-  std::vector<Seen> look(const nb::list& sides, const std::vector<std::string>& names,
-                         const std::vector<std::string>& outputs) const {
-    std::vector<Seen> seen;
+  std::vector<ComparedTensor> compared_tensors(const nb::list& sides, const std::vector<std::string>& names,
+                                               const std::vector<std::string>& outputs) const {
+    std::vector<ComparedTensor> compared;
     for (const char* quantity : {"output", "gradient"}) {
-      const bool of_outputs = seen.empty();
+      const bool of_outputs = compared.empty();
       const std::vector<std::string>& list = of_outputs ? outputs : names;
       std::vector<std::unique_ptr<Outside>> all;
       std::vector<const Training*> controls;
@@ -69,10 +69,11 @@ class PythonPoints {
         all.front()->note_control(*all.back(), false);
         controls.push_back(all.back().get());
       }
-      if (of_outputs) seen.push_back(see_loss(*all[1], *all[0], controls));
-      for (Seen& s : see_gradients(*all[1], *all[0], controls, quantity)) seen.push_back(std::move(s));
+      if (of_outputs) compared.push_back(compared_loss(*all[1], *all[0], controls));
+      for (ComparedTensor& s : compared_gradients(*all[1], *all[0], controls, quantity))
+        compared.push_back(std::move(s));
     }
-    return seen;
+    return compared;
   }
 
   DType dtype_;

@@ -13,7 +13,7 @@
 namespace isonorm::equivalence {
 
 // A step of both models, tensor by tensor: of A in its coordinates, of B in its own.
-struct SeenUpdate {
+struct ComparedUpdate {
   std::vector<UpdateRows> a, b;
   int step = 1;  // counted from 1
 };
@@ -29,6 +29,7 @@ struct SeenUpdate {
 // the same step. names: of A's parameters; differing: of these whose weights differ; mapped: whether a map acts.
 using StepMaker = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>& parameters)>;
 Explained explain_update(const std::vector<std::string>& names, const std::vector<std::string>& differing,
-                         const SeenUpdate& seen, bool mapped, const StepMaker& make, const StepMaker& make_second);
+                         const ComparedUpdate& update, bool mapped, const StepMaker& make,
+                         const StepMaker& make_second);
 
 }  // namespace isonorm::equivalence

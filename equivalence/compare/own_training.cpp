@@ -12,7 +12,7 @@
 #include "autograd/ops/reduce.h"
 #include "core/view.h"
 #include "equivalence/causes/stream_cause.h"
-#include "equivalence/compare/beside.h"
+#include "equivalence/compare/inputs_and_buffers.h"
 #include "optim/clip.h"
 #include "streams/parametrize.h"
 #include "training/model_options.h"

@@ -212,14 +212,14 @@ class Converter {
     metadata_ = options.description();
     const LazyState result = io::in_format(file_.state, format_);
     const Tensor inputs = options.inputs(kRandomRows, 1);
-    const Agreement logits = compare_models(file_.description, file_.state, metadata_, result, inputs);
+    const Deviation logits = compare_models(file_.description, file_.state, metadata_, result, inputs,
+                                            "as stored, " + random_inputs_text(options));
     print(text(o_.in, " holds raw weights: those of the Pre-LN model, which its ",
                name_of(training::ModelOptions(file_.description).stream().form), " form maps as it runs."));
-    const std::string what = "as stored, " + random_inputs_text(options);
-    found_.checks.push_back({what, logits.equivalent(), logits.deviation, logits.bound()});
-    print(agreement_text(what, logits));
+    found_.checks.push_back({logits.what, logits.explained(), logits.size, logits.bound});
+    print(deviation_text("", logits));
     if (o_.stop()) throw Interrupted();
-    if (logits.equivalent()) {
+    if (logits.explained()) {
       write(result);
       return true;
     }
@@ -303,8 +303,8 @@ class Converter {
     const StreamSum sum = check_stream_sum(state, plan, reference);
     std::string why = sum.wrong;
     if (!f.agrees())
-      why = text("the output of '", f.tensor, "' is off by ", scientific(f.deviation),
-                 " of its largest entry, rounding explains ", scientific(f.bound));
+      why = text("the output of '", f.furthest.what, "' is off by ", scientific(f.furthest.size),
+                 " of its largest entry, rounding explains ", scientific(f.furthest.bound));
     else if (!f.equivalent())
       why = text("the output of '", f.unseen, "' would agree ", f.reading, ", too (", printed("%.2g", f.power),
                  " of the bound): these rows do not show what is right");
@@ -349,13 +349,13 @@ class Converter {
     say(entries_text(when + "entries", found.entries),
         {when + "entries", found.entries.relation == EntryComparison::Relation::second_rounded, found.entries.share, 1},
         exactly);
-    const auto output = [&](const std::string& what, const Agreement& a) {
-      say(agreement_text(when + what, a), {when + what, a.equivalent(), a.deviation, a.bound()}, exactly);
+    const auto output = [&](const Deviation& d) {
+      say(deviation_text(when, d), {when + d.what, d.explained(), d.size, d.bound}, exactly);
     };
-    output("readers of random rows", found.readers);
+    output(found.readers);
     if (!plan_) return;
     const auto logits = [&](const std::string& what, const Tensor& inputs) {
-      output(what, compare_models(file_.description, c.before(), metadata_, result, inputs));
+      output(compare_models(file_.description, c.before(), metadata_, result, inputs, what));
     };
     const training::ModelOptions options(file_.description);
     logits(random_inputs_text(options), options.inputs(kRandomRows, 1));
