@@ -145,9 +145,9 @@ class PointComparison {
   void measure(const training::Examples& batch, Sides& m) {
     if (!m.first.training) m.first = run_model(Which::first, batch);
     if (!m.second.training) m.second = run_model(Which::second, batch);
-    const MovedWeights weights(a_);
     for (int c = 1; c <= o_.controls; ++c) {
-      weights.move(control_seed(o_.seed, c));
+      const Restore restore(a_);
+      move_by_one_ulp(a_, control_seed(o_.seed, c));
       m.controls.push_back(run_model(Which::first, batch, c));
       m.first.training->note_control(*m.controls.back().training, false);
     }
