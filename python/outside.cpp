@@ -153,7 +153,7 @@ nb::dict dict_of(const Deviation& t) {
   return d;
 }
 
-nb::object first_of(const Comparison& c) {
+nb::object first_difference_of(const Comparison& c) {
   if (!c.first_difference) return nb::none();
   nb::dict d;
   nb::list index, tensors;
@@ -167,7 +167,7 @@ nb::object first_of(const Comparison& c) {
         std::string_view(c.first_difference->quantity).starts_with(t.what))
       d.update(dict_of(t));
   }
-  d["at"] = c.first_difference->step, d["quantity"] = c.first_difference->quantity, d["tensors"] = tensors;
+  d["step"] = c.first_difference->step, d["quantity"] = c.first_difference->quantity, d["tensors"] = tensors;
   d["index"] = nb::tuple(index), d["a"] = c.first_difference->place.reference, d["b"] = c.first_difference->place.value;
   return d;
 }
@@ -226,7 +226,7 @@ void bind_comparison(nb::module_& m) {
       .def_ro("detectable", &Comparison::detectable, "A factor of 1 + detectable of any tensor would be detected.")
       .def_prop_ro(
           "horizon", [](const Comparison& c) { return c.horizon.steps; }, "Steps up to which trajectories are judged.")
-      .def_prop_ro("first", &first_of, "The first point or step that differs, and the entry furthest off; or None.");
+      .def_prop_ro("first_difference", &first_difference_of, "The first point or step that differs, and the entry furthest off; or None.");
   nb::class_<PythonPoints>(m, "Points", "Points until the first that differs (equivalence/compare/points.h).")
       .def(nb::init<const std::string&, int>(), nb::arg("dtype"), nb::arg("points"))
       .def("note", &PythonPoints::note, nb::arg("point"), nb::arg("sides"), nb::arg("names"), nb::arg("outputs"),

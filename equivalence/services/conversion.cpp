@@ -79,6 +79,7 @@ class Converter {
     }
     for (const std::string& line : figures_) print(line);
     if (!same_) {
+      if (exact_) found_.likely_cause = "rounding to the stored dtype: the result in f64 is the same";
       print(text(
           "Not verified: ", o_.out, " was not written.",
           exact_ ? " The result in f64 is the same; rounding to the stored dtype loses too much: see --dtype." : ""));
@@ -216,8 +217,8 @@ class Converter {
                                             "as stored, " + random_inputs_text(options));
     print(text(o_.in, " holds raw weights: those of the Pre-LN model, which its ",
                name_of(training::ModelOptions(file_.description).stream().form), " form maps as it runs."));
-    found_.checks.push_back({logits.what, logits.explained(), logits.size, logits.bound});
-    print(deviation_text("", logits));
+    say(logits, "", true);
+    print(figures_.back());
     if (o_.stop()) throw Interrupted();
     if (logits.explained()) {
       write(result);
@@ -309,6 +310,7 @@ class Converter {
       why = text("the output of '", f.unseen, "' would agree ", f.reading, ", too (", printed("%.2g", f.power),
                  " of the bound): these rows do not show what is right");
     if (!why.empty()) {
+      found_.likely_cause = text("the description, as the reference shows: ", s.of, why);
       print(text("Not verified: ", o_.out, " was not written: in the reference ", why));
       return false;
     }
@@ -334,6 +336,10 @@ class Converter {
     same_ = same_ && check.equivalent;
     if (exactly) exact_ = exact_ && check.equivalent;
   }
+  void say(const Deviation& output, const std::string& when, bool exactly) {
+    found_.detectable = std::max(found_.detectable.value_or(0), output.bound);
+    say(deviation_text(when, output), {when + output.what, output.explained(), output.size, output.bound}, exactly);
+  }
 
   // Judges the conversion in f64, then the rounded result: every entry, the readers' outputs on random rows, the
   // logits.
@@ -349,13 +355,10 @@ class Converter {
     say(entries_text(when + "entries", found.entries),
         {when + "entries", found.entries.relation == EntryComparison::Relation::second_rounded, found.entries.share, 1},
         exactly);
-    const auto output = [&](const Deviation& d) {
-      say(deviation_text(when, d), {when + d.what, d.explained(), d.size, d.bound}, exactly);
-    };
-    output(found.readers);
+    say(found.readers, when, exactly);
     if (!plan_) return;
     const auto logits = [&](const std::string& what, const Tensor& inputs) {
-      output(compare_models(file_.description, c.before(), metadata_, result, inputs, what));
+      say(compare_models(file_.description, c.before(), metadata_, result, inputs, what), when, exactly);
     };
     const training::ModelOptions options(file_.description);
     logits(random_inputs_text(options), options.inputs(kRandomRows, 1));
@@ -399,6 +402,10 @@ reports::Fields<Converted> converted_fields() {
       .add("tensors", &Converted::tensors, "number of its tensors; null: it was not written")
       .add("first_difference", &Converted::first_difference,
            "the entry with the largest difference beyond rounding; null: there is none", difference_fields())
+      .add(
+          "likely_cause", [](const Converted& c) { return if_any(c.likely_cause); }, "null: none was found")
+      .add("detectable", &Converted::detectable,
+           "a larger deviation of any output is detected; null: no output was compared")
       .add("checks", &Converted::checks, "every comparison", check);
 }
 

@@ -145,6 +145,22 @@ const reports::Schema<AuditResult>& audit_schema() {
               },
               "the first parameter with such a gradient, which is 0 in theory; null: there is none",
               difference_fields())
+          .add(
+              "likely_cause",
+              [](const AuditResult& r) {
+                const Row* row = first_unexplained(r);
+                return row ? std::optional("the loss sees the " + row->invisible + " of " + row->name) : std::nullopt;
+              },
+              "what the loss sees against the theory; null: nothing")
+          .add(
+              "detectable",
+              [](const AuditResult& r) {
+                std::optional<double> largest;
+                for (const Row& row : r.rows)
+                  if (row.directions > 0) largest = std::max(largest.value_or(0), row.bound);
+                return largest;
+              },
+              "a larger part of any gradient in invisible directions is detected; null: there are no such directions")
           .add("numbers", &AuditResult::numbers, "of all parameters")
           .add("directions", &AuditResult::directions, "directions without gradient")
           .add(

@@ -13,7 +13,7 @@ from ._calls import check_copied
 from ._entries import finite, kinds, same_exact, shapes
 from ._maps import pulled_back
 from ._models import COMPARED, arguments, dense, draws, exact, floating, in_dtype, measured, named_leaves, naming, ours, rebuilt
-from ._result import Detectable, NotFinite, Probe, Undecided, Unmatched
+from ._result import NotFinite, Probe, Undecided, Unmatched
 from ._rounding import Autocasts, MovedResults
 
 PROBES = 8  # parameters to perturb, evenly spaced among all
@@ -298,4 +298,4 @@ class Points:
             other = self.seen(self.of_a({**parameters, name: changed}, batch), a)
             share = _isonorm.Points(self.dtype, 1).share([reference, other, *controls], self.names(batch), outputs)
             probes.append(Probe(name, size, share))
-        return Detectable(probes)
+        return tuple(probes)
