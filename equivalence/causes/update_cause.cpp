@@ -1,4 +1,4 @@
-#include "equivalence/causes/update_cause.h"
+#include "equivalence/causes/cause.h"
 
 #include <algorithm>
 #include <cmath>
@@ -46,7 +46,8 @@ class UpdateCauses {
     mapped ? commuting() : formulas();
     if (found_.cause.empty() && update_.step > 1 && !mapped && new_optimizers_agree())
       found_.place =
-          "new optimizers take the same step from these weights and gradients: look at what an optimizer keeps from "
+          "new optimizers take the same step from these weights and gradients: look at the state that an optimizer "
+          "keeps from "
           "step to step (moments, a count of steps, a rate that changes)";
     return std::move(found_);
   }

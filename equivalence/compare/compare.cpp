@@ -12,7 +12,6 @@
 #include "equivalence/compare/points.h"
 #include "equivalence/causes/moved_results.h"
 #include "equivalence/compare/own_trial.h"
-#include "equivalence/compare/repeats.h"
 #include "equivalence/judge/criterion.h"
 
 namespace isonorm::equivalence {
@@ -78,10 +77,10 @@ class PointComparison {
     measure(batch, measured);
     const std::vector<ComparedTensor> compared = compared_tensors(measured);
     if (points_.worst(compared).share(dtype_) > 1) return explain(measured, compared, batch, budget);
-    return {
-        .place =
-            "new models with these weights agree on these examples: look at what a model keeps from step to step (a "
-            "counter, a cache, a buffer)"};
+    return {.place =
+                "new models with these weights agree on these examples: look at the state that a model keeps from step "
+                "to step (a "
+                "counter, a cache, a buffer)"};
   }
 
  private:

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "equivalence/compare/compare.h"
-#include "equivalence/judge/detectable.h"
+#include "equivalence/judge/pairs.h"
 #include "equivalence/causes/cause.h"
 #include "equivalence/lockstep/lockstep.h"
 

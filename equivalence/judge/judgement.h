@@ -20,6 +20,11 @@ constexpr const char* name_of(Verdict v) {
   return v == Verdict::equivalent ? "equivalent" : v == Verdict::different ? "different" : "undecided";
 }
 
+// The verdict at the head of a report.
+constexpr const char* heading_of(Verdict v) {
+  return v == Verdict::equivalent ? "Equivalent" : v == Verdict::different ? "Different" : "Undecided";
+}
+
 // A number for each of the three quantities that a training is compared by.
 struct Magnitudes {
   double loss = 0, gradient = 0, weight = 0;

@@ -1,10 +1,17 @@
-// Internal: what the results of several verbs have in common.
+// Internal: common parts of reports and of the results for programs.
 #pragma once
 
 #include "equivalence/judge/run_result.h"
 #include "reports/result.h"
 
 namespace isonorm::equivalence {
+
+// good: equivalent; bad: different.
+inline reports::Tone tone_of(Verdict v) {
+  return v == Verdict::equivalent  ? reports::Tone::good
+         : v == Verdict::different ? reports::Tone::bad
+                                   : reports::Tone::plain;
+}
 
 // Null in place of an empty string.
 inline std::optional<std::string> if_any(const std::string& s) { return s.empty() ? std::nullopt : std::optional(s); }

@@ -388,7 +388,7 @@ reports::Fields<Converted> converted_fields() {
   using Check = Converted::Check;
   const auto check =
       reports::Fields<Check>()
-          .add("what", &Check::what, "what was compared")
+          .add("what", &Check::what, "the compared entries or outputs")
           .add("equivalent", &Check::equivalent, "the two agree as far as rounding explains")
           .add("deviation", &Check::deviation, "relative; of entries the share of their bound; null: none")
           .add("bound", &Check::bound, "a larger deviation would be detected; null: none");

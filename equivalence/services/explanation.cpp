@@ -211,7 +211,8 @@ Explanation explain(const std::string& norm, const Row& x, const Row& dy, double
 }
 
 const reports::Schema<Explanation>& explain_schema() {
-  static const reports::Schema<Explanation> schema{"explain", "A norm of one row and its gradient: `isonorm explain`.",
+  static const reports::Schema<Explanation> schema{"explain",
+                                                   "A norm applied to a row, and its gradient: `isonorm explain`.",
                                                    reports::Fields<Explanation>()
                                                        .add("y", &Explanation::y, "the normalised row")
                                                        .add("dx", &Explanation::dx, "gradient of <dy, y> in the row")};

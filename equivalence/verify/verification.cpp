@@ -20,7 +20,7 @@ void check_of_model(const char* which, const TensorMap& expected, const TensorMa
     check(found != nullptr, "the ", which, " file describes a model with a tensor '", name, "' of shape ",
           tensor.shape(), ", which it does not hold");
     check(found->shape() == tensor.shape(), "the ", which, " file describes a model whose '", name, "' has shape ",
-          tensor.shape(), ", and holds one of shape ", found->shape());
+          tensor.shape(), ", and holds it with shape ", found->shape());
   }
 }
 
@@ -179,7 +179,7 @@ void check_described(const Metadata& description, const streams::Plan& plan) {
   const nn::TransformerOptions& t = options.transformer();
   training::check_carried(t);
   const streams::Form form = training::stored_form(options);
-  check(form == plan.form, "spec: the file says that its tensors are those of ", name_of(form), ", not of ",
+  check(form == plan.form, "spec: the file says that its tensors belong to ", name_of(form), ", not of ",
         name_of(plan.form));
   check(t.width == plan.width, "spec: the file says that its stream has width ", t.width, ", not ", plan.width);
   for (const streams::NormPlace& n : plan.norms)

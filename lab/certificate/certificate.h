@@ -62,14 +62,14 @@ struct CertificateResult {
 
   std::vector<ArchitectureVerdict> gradient_verdicts, width2_verdicts;  // of `gradients`, `width2`
   std::vector<DTypeErrors> gradient_errors, width2_errors;              // per dtype
-  // equivalent: certified, everything was as expected; different: something was not; undecided: nothing is refuted, but a
+  // equivalent: everything was as expected; different: something was not; undecided: nothing is refuted, but a
   // mistake might not have been detected somewhere.
   Verdict verdict = Verdict::undecided;
   std::string reason;        // the first thing that is not as expected; empty if all is
   bool interrupted = false;  // nothing is concluded
   double seconds = 0;
 
-  bool certified() const { return verdict == Verdict::equivalent; }
+  bool equivalent() const { return verdict == Verdict::equivalent; }
   // The trajectories of the architectures, then those of the regimes.
   std::vector<const Trajectory*> all_trajectories() const;
 };

@@ -6,7 +6,7 @@
 
 namespace isonorm::equivalence {
 
-// "Certified: ..." with the figures and what is detectable, or "Not certified: ..." or "Undecided: ..." with the first
+// "Equivalent: ..." with the figures and what is detectable, or "Different: ..." or "Undecided: ..." with the first
 // thing that is not as expected. Then the claims, and a line per architecture, negative control, fault and dtype.
 reports::Document document_of(const CertificateResult& r);
 // The JSON of it.

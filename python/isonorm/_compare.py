@@ -131,7 +131,7 @@ def compare(
         if mapping is not None:
             mapping.check_gradients(a)
         if mapping is not None and (name := _maps.frozen_in_one(a, b, mapping)):
-            return result("different", f"{name} takes a gradient in one of the two alone", points=0)
+            return result("different", f"{name} takes a gradient in one module alone", points=0)
         at = _points.Points(
             _models.copied(a, dtype),
             _models.copied(b, dtype),

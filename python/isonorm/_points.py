@@ -33,7 +33,7 @@ class Ran(NamedTuple):
 
 
 class Seen:
-    """The interface of a model that has run to the library (python/outside.h)."""
+    """The interface of a model that has run to the library (python/outside.cpp)."""
 
     def __init__(self, loss, tensors):
         self.loss, self.tensors = loss, tensors
@@ -236,7 +236,7 @@ class Points:
                 raise Undecided(f"a's gradient of {name} is not finite at point {point}{drawn}")
         controls = self.controls_at(a, parameters, batch)
         if not same_exact(a.exact, b.exact, [c.exact for c in controls]):
-            raise Unmatched(f"what the two give as whole numbers or words differs at point {point}", "output", point)
+            raise Unmatched(f"whole numbers or words in the outputs differ at point {point}", "output", point)
         sides, state = self.with_paired_state(a, b, controls)
         differing = []  # integer buffers
         for n in state:

@@ -1,4 +1,4 @@
-"""What a comparison found. Knows no torch."""
+"""The result of a comparison. Knows no torch."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -29,7 +29,7 @@ class Undecided(ValueError):
 
 @dataclass(frozen=True)
 class Difference:
-    """The first place, in order of execution, where the two differ by more than rounding explains."""
+    """The first place, in order of execution, at which the two differ by more than rounding explains."""
 
     what: str  # "output", "input", "gradient from the backward", "parameter", "weights at step 3", ...
     tensor: str  # the module or parameter, by its name in a

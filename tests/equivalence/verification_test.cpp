@@ -202,7 +202,7 @@ TEST_CASE("verify: options and eps are equal or not, whatever the logits say") {
   check_different(file, heads, "every entry agrees, but not the logits");
   CHECK_THROWS_WITH(verify_models(file, with_option(file, "mlp_width", "17")),
                     Contains("the second file describes a model whose 'blocks.0.mlp.fc1.weight' has shape [17, 8], and "
-                             "holds one of shape ["));
+                             "holds it with shape ["));
   CHECK_THROWS_WITH(
       verify_models(with_option(file, "depth", "3"), file),
       Contains("the first file describes a model with a tensor 'blocks.2.norm1.weight' of shape [8], which it "
