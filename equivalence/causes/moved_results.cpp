@@ -6,6 +6,7 @@
 #include <limits>
 #include <string_view>
 
+#include "autograd/ops/create.h"
 #include "core/formulas/philox.h"
 #include "core/kernels/copy.h"
 #include "core/system/parallel.h"
@@ -72,9 +73,8 @@ void MovedResults::move(const char* op, const Tensor& result) {
   const uint64_t stream = (uint64_t{1} << 32) + ops_++;
   const bool here = result.device() == kCpu && result.is_contiguous();
   const Tensor values = here ? result : detached::contiguous(to(detach(result), kCpu));
-  visit_floating(result.dtype(), name.data(), [&]<class T>() {
-    move_each(values.mutable_data<T>(), values.numel(), seed_, stream);
-  });
+  visit_floating(result.dtype(), name.data(),
+                 [&]<class T>() { move_each(values.mutable_data<T>(), values.numel(), seed_, stream); });
   if (!here) kernels::copy(result, to(values, result.device()));
 }
 
