@@ -28,11 +28,11 @@ int main() try {
   for (streams::Form form : {streams::Form::rms_norm, streams::Form::crms_norm, streams::Form::crms_isometric}) {
     const ModelConversion c = convert_model(file, form);
     // The weights are f32, so rounding is measured in f32; before rounding the two agree to f64.
-    const Agreement stored = compare_models(file.description, file.state, c.description, c.conversion.state, ids);
-    const Agreement exact =
+    const Deviation stored = compare_models(file.description, file.state, c.description, c.conversion.state, ids);
+    const Deviation exact =
         compare_models(file.description, widened(file.state), c.description, c.conversion.exact, ids);
-    std::printf("%-15s logits differ by %.1e in f64, by %.1e as stored in f32: %s\n", name_of(form), exact.deviation,
-                stored.deviation, exact.equivalent() && stored.equivalent() ? "one function" : "two functions");
+    std::printf("%-15s logits differ by %.1e in f64, by %.1e as stored in f32: %s\n", name_of(form), exact.size,
+                stored.size, exact.explained() && stored.explained() ? "one function" : "two functions");
   }
 
   std::printf("\nWhat happened to the tensors of the last block and after, for crms_norm:\n");

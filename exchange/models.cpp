@@ -12,7 +12,7 @@
 #include "exchange/onnx/model.h"
 #include "io/safetensors.h"
 #include "io/tokenizers/tokenizer.h"
-#include "nn/skip_init.h"
+#include "nn/init.h"
 #include "streams/stream.h"
 #include "training/model_file.h"
 #include "training/spec/data_spec.h"

@@ -1,8 +1,9 @@
-#include "python/files.h"
-
+// The program's commands for files and proofs, as Python functions.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+#include <optional>
 
 #include "core/system/failures.h"
 #include "equivalence/lockstep/prove.h"
@@ -10,7 +11,7 @@
 #include "equivalence/services/proof_options.h"
 #include "equivalence/services/verification.h"
 #include "equivalence/text/proof_text.h"
-#include "python/work.h"
+#include "python/bindings.h"
 #include "streams/stream.h"
 #include "training/run/given.h"
 
@@ -19,6 +20,53 @@ namespace {
 
 namespace nb = nanobind;
 using namespace services;
+
+// Long work for Python. It runs without the GIL, until it is done, Ctrl-C is pressed, or a Python callback raises.
+class Work {
+ public:
+  // Runs f() without the GIL. f must call stopped() now and then, from the same thread, and may end by throwing
+  // Interrupted. Then raises what was raised there, including KeyboardInterrupt.
+  template <class F> auto run(F&& f) {
+    try {
+      auto result = [&] {
+        const nb::gil_scoped_release unlocked;
+        return f();
+      }();
+      tell();
+      return result;
+    } catch (const Interrupted&) {
+      tell();
+      throw;
+    }
+  }
+
+  // True if the work should stop: Ctrl-C was pressed, or `callback` raised. Calls callback() with the GIL held.
+  template <class F> bool stopped(F&& callback) {
+    const nb::gil_scoped_acquire lock;
+    try {
+      if (!raised_) callback();
+      if (!raised_ && PyErr_CheckSignals() != 0) throw nb::python_error();
+    } catch (nb::python_error& e) {
+      raised_.emplace(std::move(e));
+    }
+    return raised_.has_value();
+  }
+  bool stopped() {
+    return stopped([] {});
+  }
+
+ private:
+  // Raises what was noted; the result of the work is then not needed. Counts a signal after the last call of stopped(),
+  // too.
+  void tell() {
+    stopped();
+    if (!raised_) return;
+    nb::python_error raised = std::move(*raised_);
+    throw raised;
+  }
+
+  std::optional<nb::python_error> raised_;
+};
 
 // Returns the result as JSON.
 std::string convert_file(const std::string& in, const std::string& out, const std::string& to, const std::string& from,

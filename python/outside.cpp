@@ -1,5 +1,4 @@
-#include "python/outside.h"
-
+// Comparisons of models that Python runs.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -9,6 +8,8 @@
 #include "equivalence/compare/points.h"
 #include "equivalence/explain/hypotheses.h"
 #include "equivalence/judge/criterion.h"
+#include "equivalence/lockstep/training.h"
+#include "python/bindings.h"
 
 namespace isonorm::python {
 namespace {
@@ -28,6 +29,86 @@ std::vector<Tensor> tensors(nb::handle list) {
   return all;
 }
 
+// A model that another program runs, in the form that the library's comparisons need: losses, gradients, weights.
+// Its numbers come from a Python object:
+//   differentiate() -> (loss, [Tensor])       a gradient for each name, in the reference's coordinates
+//   update() -> ([Tensor], [Tensor], [name])  weights; the reference's weights in their form (None: they have it);
+//                                             names
+//   noise_here([Tensor]) -> [Tensor]          for weights that are computed from the reference's: u8, 1 for entries
+//                                             that depend on an entry that only noise has moved. The argument holds
+//                                             these marks for the reference
+// A point needs no update().
+class Outside : public Training {
+ public:
+  // plain: the number of leading weights that correspond to the reference's entry by entry. Throws ValueError if
+  // `dtype` is neither f64 nor f32.
+  Outside(nb::object side, const std::vector<std::string>& names, DType dtype, size_t plain);
+
+  void differentiate(const training::Examples&) override;
+  void update(double) override;
+  nn::Module& model() override { return model_; }
+
+ protected:
+  Tensor reference_weight(const Training& reference, size_t i) const override {
+    return expected_.empty() ? Training::reference_weight(reference, i) : expected_[i];
+  }
+  std::string weight_name(const Training&, size_t i) const override { return weight_names_[i]; }
+  Tensor noise_here(const Training& reference, size_t i) const override;
+
+ private:
+  struct Empty : nn::Module {  // carries the dtype
+    explicit Empty(DType dtype);
+  };
+
+  nb::object side_;
+  Empty model_;
+  size_t plain_;
+  std::vector<Tensor> expected_;  // empty: the reference's weights as they are
+  std::vector<std::string> weight_names_;
+  mutable std::vector<Tensor> noise_;  // for the weights from plain_ on; computed on demand
+};
+
+Outside::Empty::Empty(DType dtype) { add_parameter("none", zeros({0}, {dtype})); }
+
+Outside::Outside(nb::object side, const std::vector<std::string>& names, DType dtype, size_t plain)
+    : side_(std::move(side)), model_(dtype), plain_(plain) {
+  for (const std::string& name : names) {
+    streams::NamedParameter p;
+    p.name = name;
+    parameters_.push_back(p);
+  }
+  noise_share_ = 1000 * epsilon(dtype);
+  least_share_ = kLeastShare;
+}
+
+void Outside::differentiate(const training::Examples&) {
+  const nb::object given = side_.attr("differentiate")();
+  loss_ = nb::cast<double>(given[0]);
+  begin_step();
+  gradients_ = tensors(given[1]);
+  check(gradients_.size() == parameters_.size(), "compare: ", gradients_.size(), " tensors for ", parameters_.size(),
+        " names");
+}
+
+void Outside::update(double) {
+  const nb::object given = side_.attr("update")();
+  weights_ = tensors(given[0]);
+  expected_ = given[1].is_none() ? std::vector<Tensor>() : tensors(given[1]);
+  weight_names_ = nb::cast<std::vector<std::string>>(given[2]);
+  noise_.clear();
+}
+
+Tensor Outside::noise_here(const Training& reference, size_t i) const {
+  if (i < plain_) return Training::noise_here(reference, i);
+  if (noise_.empty()) {
+    nb::list of_reference;
+    for (const Tensor& noise : reference.moved_by_noise()) of_reference.append(noise);
+    if (of_reference.size() == 0) return {};
+    noise_ = tensors(side_.attr("noise_here")(of_reference));
+  }
+  return noise_.at(i - plain_);
+}
+
 // Compares points: the implementation of the Python class Points. Each side is an object with differentiate().
 class PythonPoints {
  public:
@@ -38,15 +119,15 @@ class PythonPoints {
             const std::vector<std::string>& buffers, bool gradients_decide) {
     const size_t first_buffer = outputs.size() + 1;  // after the loss
     outputs.insert(outputs.end(), buffers.begin(), buffers.end());
-    std::vector<Seen> seen = look(sides, names, outputs);
+    std::vector<ComparedTensor> compared = compared_tensors(sides, names, outputs);
     for (size_t k = 1; k <= outputs.size(); ++k) {
-      seen[k].beside = gradients_decide;
-      if (k >= first_buffer) seen[k].quantity = "buffer";
+      compared[k].secondary = gradients_decide;
+      if (k >= first_buffer) compared[k].quantity = "buffer";
     }
-    points_.note(point, seen);
+    points_.note(point, compared);
   }
   double share(const nb::list& sides, const std::vector<std::string>& names, const std::vector<std::string>& outputs) {
-    return points_.worst(look(sides, names, outputs)).share(dtype_);
+    return points_.worst(compared_tensors(sides, names, outputs)).share(dtype_);
   }
   bool differs() const { return points_.differs(); }
   Comparison judgement() { return points_.judgement(); }
@@ -54,11 +135,11 @@ class PythonPoints {
  private:
   // sides: the reference, the run, then the controls; each is a pair (object with the outputs, object with the
   // gradients).
-  std::vector<Seen> look(const nb::list& sides, const std::vector<std::string>& names,
-                         const std::vector<std::string>& outputs) const {
-    std::vector<Seen> seen;
+  std::vector<ComparedTensor> compared_tensors(const nb::list& sides, const std::vector<std::string>& names,
+                                               const std::vector<std::string>& outputs) const {
+    std::vector<ComparedTensor> compared;
     for (const char* quantity : {"output", "gradient"}) {
-      const bool of_outputs = seen.empty();
+      const bool of_outputs = compared.empty();
       const std::vector<std::string>& list = of_outputs ? outputs : names;
       std::vector<std::unique_ptr<Outside>> all;
       std::vector<const Training*> controls;
@@ -69,10 +150,11 @@ class PythonPoints {
         all.front()->note_control(*all.back(), false);
         controls.push_back(all.back().get());
       }
-      if (of_outputs) seen.push_back(see_loss(*all[1], *all[0], controls));
-      for (Seen& s : see_gradients(*all[1], *all[0], controls, quantity)) seen.push_back(std::move(s));
+      if (of_outputs) compared.push_back(compared_loss(*all[1], *all[0], controls));
+      for (ComparedTensor& s : compared_gradients(*all[1], *all[0], controls, quantity))
+        compared.push_back(std::move(s));
     }
-    return seen;
+    return compared;
   }
 
   DType dtype_;
@@ -152,7 +234,7 @@ nb::dict dict_of(const Deviation& t) {
   return d;
 }
 
-nb::object first_of(const Comparison& c) {
+nb::object first_difference_of(const Comparison& c) {
   if (!c.first_difference) return nb::none();
   nb::dict d;
   nb::list index, tensors;
@@ -166,56 +248,15 @@ nb::object first_of(const Comparison& c) {
         std::string_view(c.first_difference->quantity).starts_with(t.what))
       d.update(dict_of(t));
   }
-  d["at"] = c.first_difference->step, d["quantity"] = c.first_difference->quantity, d["tensors"] = tensors;
+  d["step"] = c.first_difference->step, d["quantity"] = c.first_difference->quantity, d["tensors"] = tensors;
   d["index"] = nb::tuple(index), d["a"] = c.first_difference->place.reference, d["b"] = c.first_difference->place.value;
   return d;
 }
 
 }  // namespace
 
-Outside::Empty::Empty(DType dtype) { add_parameter("none", zeros({0}, {dtype})); }
-
-Outside::Outside(nb::object side, const std::vector<std::string>& names, DType dtype, size_t plain)
-    : side_(std::move(side)), model_(dtype), plain_(plain) {
-  for (const std::string& name : names) {
-    streams::NamedParameter p;
-    p.name = name;
-    parameters_.push_back(p);
-  }
-  noise_share_ = 1000 * epsilon(dtype);
-  least_share_ = kLeastShare;
-}
-
-void Outside::differentiate(const training::Examples&) {
-  const nb::object given = side_.attr("differentiate")();
-  loss_ = nb::cast<double>(given[0]);
-  begin_step();
-  gradients_ = tensors(given[1]);
-  check(gradients_.size() == parameters_.size(), "compare: ", gradients_.size(), " tensors for ", parameters_.size(),
-        " names");
-}
-
-void Outside::update(double) {
-  const nb::object given = side_.attr("update")();
-  weights_ = tensors(given[0]);
-  expected_ = given[1].is_none() ? std::vector<Tensor>() : tensors(given[1]);
-  weight_names_ = nb::cast<std::vector<std::string>>(given[2]);
-  noise_.clear();
-}
-
-Tensor Outside::noise_here(const Training& reference, size_t i) const {
-  if (i < plain_) return Training::noise_here(reference, i);
-  if (noise_.empty()) {
-    nb::list of_reference;
-    for (const Tensor& noise : reference.moved_by_noise()) of_reference.append(noise);
-    if (of_reference.size() == 0) return {};
-    noise_ = tensors(side_.attr("noise_here")(of_reference));
-  }
-  return noise_.at(i - plain_);
-}
-
 void bind_comparison(nb::module_& m) {
-  nb::class_<Comparison>(m, "Comparison", "What the library's measures make of a comparison.")
+  nb::class_<Comparison>(m, "Comparison", "The library's judgement of a comparison.")
       .def_prop_ro(
           "verdict", [](const Comparison& c) { return name_of(c.verdict); },
           "'equivalent', 'different' or 'undecided'.")
@@ -224,8 +265,9 @@ void bind_comparison(nb::module_& m) {
       .def_ro("control", &Comparison::control, "The same of the first model moved by one ulp.")
       .def_ro("detectable", &Comparison::detectable, "A factor of 1 + detectable of any tensor would be detected.")
       .def_prop_ro(
-          "horizon", [](const Comparison& c) { return c.horizon.steps; }, "Steps up to which trajectories are judged.")
-      .def_prop_ro("first", &first_of, "The first point or step that differs, and the entry furthest off; or None.");
+          "horizon", [](const Comparison& c) { return c.horizon.steps; }, "Number of steps that are judged.")
+      .def_prop_ro("first_difference", &first_difference_of,
+                   "The first point or step that differs, and the entry furthest off; or None.");
   nb::class_<PythonPoints>(m, "Points", "Points until the first that differs (equivalence/compare/points.h).")
       .def(nb::init<const std::string&, int>(), nb::arg("dtype"), nb::arg("points"))
       .def("note", &PythonPoints::note, nb::arg("point"), nb::arg("sides"), nb::arg("names"), nb::arg("outputs"),
@@ -252,10 +294,10 @@ void bind_comparison(nb::module_& m) {
         return deviation({{"", x, reference, largest_entry(reference)}});
       },
       nb::arg("x"), nb::arg("reference"),
-      "max |x - reference| / max |reference|; 0 where they are equal, NaN where one has NaN. Raises ValueError on two "
-      "shapes.");
+      "max |x - reference| / max |reference|; 0 if they are equal, NaN if one has NaN. Raises ValueError if the "
+      "shapes differ.");
   m.def("cause", &cause, nb::arg("name"), nb::arg("tolerance"), nb::arg("dtype"), nb::arg("tensors"),
-        "The known mistake that explains the difference of the tensor of that name; empty where none does.\n\n"
+        "The known mistake that explains the difference of this tensor; empty if none does.\n\n"
         "tensors: {name: (a, b)}, by the names of equivalence/explain/recorded.h, of f64 or f32.");
   m.def("train_together", &train_together, nb::arg("right"), nb::arg("wrong"), nb::arg("names"), nb::arg("dtype"),
         nb::arg("plain"), nb::arg("steps"), "As compare_trajectories(), of models that Python trains.");

@@ -1,10 +1,13 @@
-#include "python/tensor.h"
-
+// Tensors of Python and of isonorm share memory without a copy (DLPack and the buffer protocol).
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <optional>
+
+#include "core/tensor.h"
 #include "core/view.h"
+#include "python/bindings.h"
 
 namespace isonorm::python {
 namespace {
@@ -147,8 +150,11 @@ void hold_in_place(nb::handle array) {
       .attr("numpy")();
 }
 
-}  // namespace
-
+// A tensor over the memory of `array` (NumPy's, torch's, or any object with __dlpack__ or a buffer), which lives as
+// long as the tensor. f32, f64, bf16, i64, u8; bool becomes u8. Copies if `copy` is true or if the memory cannot be
+// shared (read-only, negative strides, not aligned). Throws ValueError if `copy` is false and a copy is needed. Also
+// throws on torch tensors that require a gradient, other dtypes, more than eight dimensions and memory on another
+// device.
 Tensor from_python(nb::handle array, std::optional<bool> copy) {
   if (said_by(array, "requires_grad") == "True")
     refuse("the torch tensor takes a gradient, which a shared memory has no place for: give its .detach()");
@@ -169,6 +175,8 @@ Tensor from_python(nb::handle array, std::optional<bool> copy) {
   if (!own) refuse(spoken(array) + ", expected f32, f64, bf16, i64, u8 or bool in this machine's byte order");
   return shared(*own, array, is_bf16);
 }
+
+}  // namespace
 
 void bind_tensor(nb::module_& m) {
   nb::class_<Tensor>(m, "Tensor", "An n-dimensional array of isonorm on the CPU. Made by tensor().")

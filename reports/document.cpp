@@ -8,8 +8,7 @@
 #include "core/error.h"
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
-#include "reports/chart_style.h"
-#include "reports/page_style.h"
+#include "reports/style.h"
 #include "reports/text_layout.h"
 
 namespace isonorm::reports {

@@ -5,8 +5,8 @@
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "reports/chart_style.h"
-#include "reports/svg_text.h"
+#include "reports/style.h"
+#include "reports/svg.h"
 
 namespace isonorm::reports {
 namespace {

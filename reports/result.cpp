@@ -65,6 +65,24 @@ std::vector<Curve> curves_of(const Figure& figure) {
   return curves;
 }
 
+// The head of docs/results.md.
+constexpr const char* kPage = R"(# Results for programs
+
+The files of `--json FILE`, verb by verb. `isonorm man --results` prints this page from the descriptions in the code; a test fails if the page is not current.
+
+Every result is one JSON object. `schema` is its name and version, such as `isonorm.prove/1`. If a number is not finite, null stands in its place, and `non_finite` has its JSON Pointer (RFC 6901), such as `/runs/2/deviation/loss`. Any other null means that there is no value. A *value* is a string, a number, a boolean or null. Every result ends with these fields:
+
+| field | kind | meaning |
+|---|---|---|
+| `text` | string | the output of the verb without `--quiet` |
+| `command` | string | the command that repeats the result; empty: unknown |
+| `seconds` | number | how long it took |
+| `options` | object | the options of a training with their values |
+| `environment` | object | version, compiler, CPU, kernels, BLAS, threads, dtype, seed and checksums that a training depends on |
+| `non_finite` | list of strings | places of numbers that are not finite |
+
+)";
+
 // Adds one line for each field. The fields of an object follow it, with its name: `runs[].deviation.loss`.
 void add_rows(std::string& page, const std::vector<FieldDescription>& fields, const std::string& before) {
   for (const FieldDescription& f : fields) {
@@ -80,7 +98,7 @@ void add_rows(std::string& page, const std::vector<FieldDescription>& fields, co
 
 Fields<TextTable> table_fields() {
   return Fields<TextTable>()
-      .add("heading", &TextTable::heading, "what the table shows")
+      .add("heading", &TextTable::heading, "the subject of the table")
       .add("columns", column_names, "names of the columns")
       .add("rows", rows_of, "a list of cells for each row; null: an empty cell");
 }
@@ -91,30 +109,12 @@ Fields<Figure> figure_fields() {
       .add("curves", curves_of, "the curves of its charts",
            Fields<Curve>()
                .add("panel", &Curve::panel, "heading of the chart")
-               .add("name", &Curve::name, "what the curve shows")
+               .add("name", &Curve::name, "the quantity of the curve")
                .add("values", &Curve::values, "a number for each point; null: none there"));
 }
 
 std::string to_markdown(const std::vector<const Description*>& results) {
-  std::string page =
-      "# Results for programs\n\n"
-      "What `--json FILE` writes, verb by verb. Printed by `isonorm man --results` from the descriptions in the code; "
-      "a test fails if "
-      "this file is not current.\n\n"
-      "Every result is one JSON object. `schema` is its name and version, such as `isonorm.prove/1`. A number that is "
-      "not finite is "
-      "null, and `non_finite` has its JSON Pointer (RFC 6901), such as `/runs/2/deviation/loss`. Other nulls stand for "
-      "a value that "
-      "there is none of. A *value* is a string, a number, a boolean or null. After the fields below each result "
-      "has:\n\n"
-      "| field | kind | meaning |\n|---|---|---|\n"
-      "| `text` | string | what the verb prints without `--quiet` |\n"
-      "| `command` | string | the command that repeats the result; empty: unknown |\n"
-      "| `seconds` | number | how long it took |\n"
-      "| `options` | object | the options of a training with their values |\n"
-      "| `environment` | object | version, compiler, CPU, kernels, BLAS, threads, dtype, seed and checksums that a "
-      "training depends on |\n"
-      "| `non_finite` | list of strings | where null stands for a number that is not finite |\n\n";
+  std::string page = kPage;
   for (const Description* result : results) {
     page += text("## ", result->name, "\n\n", result->meaning, "\n\n| field | kind | meaning |\n|---|---|---|\n");
     add_rows(page, result->fields, "");

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "reports/svg_text.h"
 
 namespace isonorm::reports {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "reports/svg_text.h"
 
 namespace isonorm::reports {
 namespace {

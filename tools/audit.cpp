@@ -74,7 +74,7 @@ int run_audit(AuditVerb o, const CLI::App& command) {
   reports::Document d = document_of(r);
   d.environment.command = given_command(command);
   show(d, o.quiet, o.report, o.json);
-  return r.as_expected ? kOk : kDifferent;
+  return exit_code(r.verdict);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace isonorm::tools {
 
-// kUndecided: rounding could explain as much as a mistake would show (equivalence/lockstep/result.h).
+// kUndecided: rounding could explain as much as a mistake would show (equivalence/judge/judgement.h).
 enum ExitCode {
   kOk = 0,
   kDifferent = 1,

@@ -16,7 +16,7 @@ namespace isonorm::tools {
 namespace {
 
 struct ExplainOptions {
-  std::string norm, row, gradient;
+  std::string norm, row, gradient, json;
   double eps = 1e-5;
 };
 
@@ -38,14 +38,16 @@ std::vector<double> numbers(const std::string& list, const char* what) {
   return values;
 }
 
-int run_explain(const ExplainOptions& o) {
-  check_outputs({}, {});
+int run_explain(const ExplainOptions& o, const CLI::App& command) {
+  check_outputs({{"--json", o.json}}, {});
   const std::vector<double> x = numbers(o.row, "ROW");
   std::vector<double> dy(x.size());
   dy[0] = 1;
   if (!o.gradient.empty()) dy = numbers(o.gradient, "--grad");
   if (dy.size() != x.size()) throw UsageError(text("--grad: ", dy.size(), " numbers for a row of ", x.size()));
-  print_text(services::explain(o.norm, x, dy, o.eps).text);
+  const services::Explanation found = services::explain(o.norm, x, dy, o.eps);
+  print_text(found.text);
+  write_json(o.json, services::explain_schema()(found), found.text, command);
   return kOk;
 }
 
@@ -67,8 +69,9 @@ Verb add_explain(CLI::App& app) {
       ->required();
   command->add_option("--grad", o->gradient, "gradient of the result, as long as the row (default: 1,0,0,...)");
   add_number(*command, "eps", o->eps, "added to the mean square inside the root");
+  add_json(*command, o->json);
   command->footer(exit_codes("0 printed"));
-  return {command, [o] { return run_explain(*o); }};
+  return {command, [o, command] { return run_explain(*o, *command); }, {&services::explain_schema()}};
 }
 
 }  // namespace isonorm::tools

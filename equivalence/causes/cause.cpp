@@ -11,8 +11,6 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "core/printed.h"
-#include "equivalence/causes/parting.h"
-#include "equivalence/causes/stream_cause.h"
 #include "equivalence/explain/models.h"
 #include "nn/norm.h"
 #include "streams/parametrize.h"
@@ -111,7 +109,7 @@ class Causes {
 
   bool factor() {
     const auto k = shared_factor(t_);
-    found_.tried.push_back("a factor of all gradients");
+    found_.tried.push_back("a common factor in the gradients");
     if (!k) return false;
     Pair scaled = t_.loss_pair.pair;
     scaled.value = scaled.value / *k;

@@ -6,7 +6,6 @@
 #include <limits>
 #include <string_view>
 
-#include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
 #include "core/formulas/philox.h"
 #include "core/kernels/copy.h"
@@ -26,10 +25,15 @@ constexpr auto kBit = [] {
 template <class T>  // 0x1.fep127: of bf16
 constexpr acc_t<T> kLargest = sizeof(T) == 2 ? acc_t<T>(0x1.fep127) : std::numeric_limits<acc_t<T>>::max();
 
-// to[i]: the neighbour of from[i] that is further from zero, or the one that is closer to it. Entries that are 0, not
-// finite, the largest of T (a mask, not a result of rounding) or not `movable` are copied. `to` may be `from`.
-template <class T, class Movable>
-void move_each(T* to, const T* from, int64_t count, uint64_t seed, uint64_t stream, const Movable& movable) {
+// True if an op may have rounded to a number of this size: it is not whole, or so large that all numbers are.
+template <class T, class A> bool is_rounded(A size) {
+  constexpr A whole = sizeof(A) == 8 ? A(0x1p52) : A(0x1p23);  // from here on all numbers of A are whole
+  return ((size + whole) - whole != size) | (size * A(epsilon(dtype_of<T>)) >= 1);
+}
+
+// Moves each number to its neighbour that is further from zero, or to the one that is closer to it. Numbers that are 0,
+// not finite, the largest of T (a mask, not a result of rounding) or not is_rounded() stay.
+template <class T> void move_each(T* numbers, int64_t count, uint64_t seed, uint64_t stream) {
   using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
   using Step = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
   using A = acc_t<T>;
@@ -42,51 +46,19 @@ void move_each(T* to, const T* from, int64_t count, uint64_t seed, uint64_t stre
       const int64_t first = group * kDirections, here = std::min(kDirections, count - first);
 #pragma omp simd
       for (int64_t j = 0; j < here; ++j) {  // without branches, for vectors
-        const A size = std::abs(A(from[first + j]));
+        T& number = numbers[first + j];
+        const A size = std::abs(A(number));
         const Step drawn = step[j];
         Step taken = size > 0 ? drawn : 0;
         taken = size < kLargest<T> ? taken : 0;
-        taken = movable(size) ? taken : 0;
-        to[first + j] =
-            std::bit_cast<T>(static_cast<Bits>(std::bit_cast<Bits>(from[first + j]) + static_cast<Bits>(taken)));
+        taken = is_rounded<T>(size) ? taken : 0;
+        number = std::bit_cast<T>(static_cast<Bits>(std::bit_cast<Bits>(number) + static_cast<Bits>(taken)));
       }
     }
   });
 }
 
-// True if an op may have rounded to a number of this size: it is not whole, or so large that all numbers are.
-template <class T, class A> bool is_rounded(A size) {
-  constexpr A whole = sizeof(A) == 8 ? A(0x1p52) : A(0x1p23);  // from here on all numbers of A are whole
-  return ((size + whole) - whole != size) | (size * A(epsilon(dtype_of<T>)) >= 1);
-}
-
 }  // namespace
-
-MovedWeights::MovedWeights(const nn::Module& model) {
-  for (const Tensor& p : model.parameters()) {
-    check(p.dtype() == DType::f64 || p.dtype() == DType::f32, "compare: a parameter has dtype ", p.dtype(),
-          ", expected f32 or f64");
-    weights_.emplace_back(p, detached::contiguous(detached::clone(to(detach(p), kCpu))));
-  }
-}
-
-MovedWeights::~MovedWeights() {
-  NoGrad no_grad;
-  for (const auto& [parameter, copy] : weights_) copy_into(parameter, copy);
-}
-
-void MovedWeights::move(uint64_t seed) const {
-  NoGrad no_grad;
-  for (size_t i = 0; i < weights_.size(); ++i) {
-    const Tensor &parameter = weights_[i].first, &copy = weights_[i].second;
-    const bool here = parameter.device() == kCpu && parameter.is_contiguous();
-    const Tensor moved = here ? parameter : empty(copy.shape(), copy.options());
-    visit_floating(copy.dtype(), "compare", [&]<class T>() {
-      move_each(moved.mutable_data<T>(), copy.data<T>(), copy.numel(), seed, i, [](auto) { return true; });
-    });
-    if (!here) copy_into(parameter, moved);
-  }
-}
 
 MovedResults::MovedResults(uint64_t seed)
     : seed_(seed), watch_([this](const autograd::Node& op, std::span<const Tensor* const> results) {
@@ -97,14 +69,12 @@ MovedResults::MovedResults(uint64_t seed)
 void MovedResults::move(const char* op, const Tensor& result) {
   const std::string_view name = op;
   if (!is_floating(result.dtype()) || name == "amax" || name == "amin") return;
-  // Not a stream of a parameter: MovedWeights draws these with the same seed.
+  // Not a stream of a parameter: move_by_one_ulp() draws these with the same seed.
   const uint64_t stream = (uint64_t{1} << 32) + ops_++;
   const bool here = result.device() == kCpu && result.is_contiguous();
   const Tensor values = here ? result : detached::contiguous(to(detach(result), kCpu));
-  visit_floating(result.dtype(), name.data(), [&]<class T>() {
-    T* const v = values.mutable_data<T>();
-    move_each(v, v, values.numel(), seed_, stream, [](auto size) { return is_rounded<T>(size); });
-  });
+  visit_floating(result.dtype(), name.data(),
+                 [&]<class T>() { move_each(values.mutable_data<T>(), values.numel(), seed_, stream); });
   if (!here) kernels::copy(result, to(values, result.device()));
 }
 

@@ -1,4 +1,4 @@
-#include "equivalence/causes/parting.h"
+#include "equivalence/causes/cause.h"
 
 #include <algorithm>
 #include <cmath>
@@ -108,8 +108,10 @@ Parting forwards_part(const Trial& t, const Trace& a, const Trace& second) {
   const size_t n = a.results.size();
   const DType dtype = t.dtype;
   if (adds_to_loss(t, second))
-    return {"the second model has every result of the first, its loss among them: look at what it adds to the loss",
-            ""};
+    return {
+        "the second model has every result of the first, its loss among them: look at the terms that it adds to the "
+        "loss",
+        ""};
   const std::vector<bool> lead = lead_to_loss(a), agree = agreeing(a, b, lead, dtype);
   for (size_t i = 0; i < n; ++i) {
     const Traced& r = a.results[i];

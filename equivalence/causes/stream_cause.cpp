@@ -1,4 +1,4 @@
-#include "equivalence/causes/stream_cause.h"
+#include "equivalence/causes/cause.h"
 
 #include <algorithm>
 #include <cctype>
@@ -218,7 +218,7 @@ std::string stream_hint(nn::Module& model, const std::string& error) {
   const std::vector<streams::NamedParameter> parameters = streams::named_parameters(model);
   for (const auto& [_, which] : unnamed(model, parameters)) {
     const streams::NamedParameter& p = parameters[which[0].first];
-    neutral += text(neutral.empty() ? "; neutral, with an axis of that width: " : ", ", p.name, ' ', p.tensor.shape());
+    neutral += text(neutral.empty() ? "; neutral, with an axis of this width: " : ", ", p.name, ' ', p.tensor.shape());
   }
   return text(" (", name_of(stream->form()), " stores ", stream->stored_width(), " of the ", stream->width(),
               " entries of a row: does the layout miss a writer or a reader, or does the forward read a parameter p "

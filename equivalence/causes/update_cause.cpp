@@ -1,4 +1,4 @@
-#include "equivalence/causes/update_cause.h"
+#include "equivalence/causes/cause.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,13 +30,13 @@ UpdateRows one_list(const std::vector<const UpdateRows*>& all) {
 
 class UpdateCauses {
  public:
-  UpdateCauses(const std::vector<std::string>& names, const std::vector<std::string>& differing, const SeenUpdate& seen,
-               const StepMaker& make, const StepMaker& make_second)
+  UpdateCauses(const std::vector<std::string>& names, const std::vector<std::string>& differing,
+               const ComparedUpdate& update, const StepMaker& make, const StepMaker& make_second)
       : names_(names),
-        seen_(seen),
+        update_(update),
         make_(make),
         make_second_(make_second),
-        left_(left_by_rounding(seen.a[0].after.dtype())) {
+        left_(left_by_rounding(update.a[0].after.dtype())) {
     for (size_t i = 0; i < names.size(); ++i)
       if (std::find(differing.begin(), differing.end(), names[i]) != differing.end()) which_.push_back(i);
   }
@@ -44,9 +44,10 @@ class UpdateCauses {
   Explained run(bool mapped) {
     NoGrad no_grad;
     mapped ? commuting() : formulas();
-    if (found_.cause.empty() && seen_.step > 1 && !mapped && new_optimizers_agree())
+    if (found_.cause.empty() && update_.step > 1 && !mapped && new_optimizers_agree())
       found_.place =
-          "new optimizers take the same step from these weights and gradients: look at what an optimizer keeps from "
+          "new optimizers take the same step from these weights and gradients: look at the state that an optimizer "
+          "keeps from "
           "step to step (moments, a count of steps, a rate that changes)";
     return std::move(found_);
   }
@@ -76,7 +77,7 @@ class UpdateCauses {
 
   // True if new optimizers of both models take the same step, from the weights and gradients of the second.
   bool new_optimizers_agree() const {
-    const std::vector<Tensor> a = step_of(make_, seen_.b), b = step_of(make_second_, seen_.b);
+    const std::vector<Tensor> a = step_of(make_, update_.b), b = step_of(make_second_, update_.b);
     if (a.empty() || b.empty()) return false;
     for (size_t i = 0; i < a.size(); ++i)
       if (!(off_by(detach(b[i]), detach(a[i]), 0) <= left_)) return false;
@@ -87,21 +88,21 @@ class UpdateCauses {
   // weights; the second step has the gradients of the first one in reverse order.
   std::vector<Tensor> two_steps(const StepMaker& make) const {
     std::vector<Tensor> leaves, moved;
-    for (const UpdateRows& r : seen_.b) leaves.push_back(require_grad(detached::clone(r.before)));
+    for (const UpdateRows& r : update_.b) leaves.push_back(require_grad(detached::clone(r.before)));
     const auto optimizer = make(leaves);
     if (!optimizer) return {};
     for (const bool reversed : {false, true}) {
       for (size_t i = 0; i < leaves.size(); ++i) {
-        const Tensor& g = seen_.b[i].gradient;
+        const Tensor& g = update_.b[i].gradient;
         const Tensor flat = reshape(g, {g.numel()});
-        copy_into(detach(leaves[i]), seen_.b[i].before);
+        copy_into(detach(leaves[i]), update_.b[i].before);
         set_grad(leaves[i], detached::clone(reshape(reversed ? flip(flat, {0}) : flat, g.shape())));
       }
       optimizer->step();
       std::vector<Tensor> all;
       for (const size_t i : which_)
         all.push_back(
-            reshape(detach(leaves[i]).to(DType::f64) - seen_.b[i].before.to(DType::f64), {leaves[i].numel()}));
+            reshape(detach(leaves[i]).to(DType::f64) - update_.b[i].before.to(DType::f64), {leaves[i].numel()}));
       moved.push_back(cat(all));
     }
     return moved;
@@ -113,7 +114,7 @@ class UpdateCauses {
   bool parts_otherwise() const {
     const std::vector<Tensor> a = two_steps(make_), b = two_steps(make_second_);
     if (a.empty() || b.empty()) return false;
-    const double most = seen_.b[0].before.dtype() == DType::f64 ? 1e-6 : 1e-2;
+    const double most = update_.b[0].before.dtype() == DType::f64 ? 1e-6 : 1e-2;
     const auto by_factor = [&](size_t step) {
       const double size = sum(square(a[step])).item(), factor = sum(a[step] * b[step]).item() / size;
       return std::sqrt(sum(square(b[step] - a[step] * factor)).item() / size) <= most * std::abs(factor);
@@ -126,7 +127,7 @@ class UpdateCauses {
 
   void commuting() {
     found_.tried.push_back("an update that does not commute with the map");
-    if (steps(seen_.a) && steps(seen_.b))
+    if (steps(update_.a) && steps(update_.b))
       found_.cause =
           "an update that does not commute with the map: the optimizer gives both steps, each from weights and "
           "gradients in the "
@@ -135,10 +136,10 @@ class UpdateCauses {
 
   void formulas() {
     if (which_.empty() || stands_still()) return;
-    if (const auto a = formula_of(seen_.a))
+    if (const auto a = formula_of(update_.a))
       explain_second(*a);
-    else if (const auto b = formula_of(seen_.b);
-             b && explains("the kind of weight decay", b->coupled_instead(), seen_.a))
+    else if (const auto b = formula_of(update_.b);
+             b && explains("the kind of weight decay", b->coupled_instead(), update_.a))
       found_.cause =
           "another kind of weight decay: the second model takes it off the weights, the first adds it to the gradient" +
           where();
@@ -148,11 +149,11 @@ class UpdateCauses {
   bool stands_still() {
     found_.tried.push_back("weights that do not move");
     if (!std::all_of(which_.begin(), which_.end(),
-                     [this](size_t i) { return same_bytes(seen_.b[i].before, seen_.b[i].after); }))
+                     [this](size_t i) { return same_bytes(update_.b[i].before, update_.b[i].after); }))
       return false;
     found_.cause = text("weights that do not move: the second model's update leaves ", names_of_some(), " as before; ",
-                        seen_.step > 1 ? "the step is skipped, or its rate is 0"
-                                       : "its optimizer does not have them, or its rate is 0");
+                        update_.step > 1 ? "the step is skipped, or its rate is 0"
+                                         : "its optimizer does not have them, or its rate is 0");
     return true;
   }
 
@@ -183,21 +184,21 @@ class UpdateCauses {
 
   // a: the first model's formula.
   void explain_second(const UpdateModel& a) {
-    const UpdateRows b = differing(seen_.b);
-    if (const UpdateModel m = a.with_rate_of(b); explains("a learning rate", m, seen_.b))
+    const UpdateRows b = differing(update_.b);
+    if (const UpdateModel m = a.with_rate_of(b); explains("a learning rate", m, update_.b))
       found_.cause =
           text("another learning rate", a.adam ? "" : ", or a gradient that is scaled, as by clipping",
                ": the second model has ", printed("%.6g", m.rate), ", the first ", printed("%.6g", a.rate), where());
-    else if (const UpdateModel d = a.with_decay_of(b); explains("weight decay", d, seen_.b))
+    else if (const UpdateModel d = a.with_decay_of(b); explains("weight decay", d, update_.b))
       found_.cause = text("another weight decay: the second model takes off ", decay_text(d.decay, a),
                           " of each weight per step, the first ", decay_text(a.decay, a), where());
-    else if (a.decay > 0 && explains("the kind of weight decay", a.coupled_instead(), seen_.b))
+    else if (a.decay > 0 && explains("the kind of weight decay", a.coupled_instead(), update_.b))
       found_.cause =
           "another kind of weight decay: the second model adds it to the gradient, the first takes it off the "
           "weights" +
           where();
     else if (a.adam)
-      if (const UpdateModel e = a.with_eps_of(b); explains("eps", e, seen_.b))
+      if (const UpdateModel e = a.with_eps_of(b); explains("eps", e, update_.b))
         found_.cause = text("another eps of Adam: the second model has ", printed("%.3g", e.eps), ", the first ",
                             printed("%.3g", a.eps), where());
   }
@@ -214,7 +215,7 @@ class UpdateCauses {
   }
 
   const std::vector<std::string>& names_;
-  const SeenUpdate& seen_;
+  const ComparedUpdate& update_;
   const StepMaker &make_, &make_second_;
   std::vector<size_t> which_;  // the tensors that differ
   const double left_;          // by rounding
@@ -224,8 +225,9 @@ class UpdateCauses {
 }  // namespace
 
 Explained explain_update(const std::vector<std::string>& names, const std::vector<std::string>& differing,
-                         const SeenUpdate& seen, bool mapped, const StepMaker& make, const StepMaker& make_second) {
-  return UpdateCauses(names, differing, seen, make, make_second).run(mapped);
+                         const ComparedUpdate& update, bool mapped, const StepMaker& make,
+                         const StepMaker& make_second) {
+  return UpdateCauses(names, differing, update, make, make_second).run(mapped);
 }
 
 }  // namespace isonorm::equivalence

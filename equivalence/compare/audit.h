@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/tensor_map.h"
+#include "equivalence/judge/judgement.h"
 #include "training/training_options.h"
 #include "training/records/manifest.h"
 
@@ -41,7 +42,8 @@ struct AuditResult {
   training::TrainingOptions options;
   training::Manifest manifest;
   double seconds = 0;
-  bool as_expected = false;   // no invisible direction has a gradient
+  // equivalent: no invisible direction has a gradient; else different.
+  Verdict verdict = Verdict::different;
   int64_t shown_context = 0;  // ids per example: the context, or fewer if a batch would have over kMostTokens tokens
 
   int64_t numbers() const;     // of all parameters

@@ -8,11 +8,10 @@
 #include "autograd/ops/reduce.h"
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
-#include "equivalence/compare/beside.h"
+#include "equivalence/compare/inputs_and_buffers.h"
 #include "equivalence/compare/points.h"
 #include "equivalence/causes/moved_results.h"
 #include "equivalence/compare/own_trial.h"
-#include "equivalence/compare/repeats.h"
 #include "equivalence/judge/criterion.h"
 
 namespace isonorm::equivalence {
@@ -31,10 +30,10 @@ struct Sides {
   std::vector<Run> controls;
 };
 
-class Drawn {
+class PointComparison {
  public:
-  Drawn(nn::Module& a, nn::Module& b, const ParameterMap& map, const Partners& partners, const Objective& loss,
-        const CompareOptions& o)
+  PointComparison(nn::Module& a, nn::Module& b, const ParameterMap& map, const Partners& partners,
+                  const Objective& loss, const CompareOptions& o)
       : a_(a),
         b_(b),
         partners_(partners),
@@ -60,9 +59,9 @@ class Drawn {
         if (const std::string why = changes_when_repeated(batch, measured); !why.empty()) return undecided(why);
       measure(batch, measured);
       if (const std::string why = nothing_to_compare(measured, point, batch); !why.empty()) return undecided(why);
-      const std::vector<Seen> seen = look(measured);
-      points_.note(point, seen);
-      if (points_.differs()) explained = explain(measured, seen, batch, kCauses * point * (2 + o_.controls));
+      const std::vector<ComparedTensor> compared = compared_tensors(measured);
+      points_.note(point, compared);
+      if (points_.differs()) explained = explain(measured, compared, batch, kCauses * point * (2 + o_.controls));
     }
     Comparison result = points_.judgement();
     take_cause(result, explained);
@@ -76,12 +75,12 @@ class Drawn {
     const Restore restore_a(a_), restore_b(b_);
     Sides measured;
     measure(batch, measured);
-    const std::vector<Seen> seen = look(measured);
-    if (points_.worst(seen).share(dtype_) > 1) return explain(measured, seen, batch, budget);
-    return {
-        .place =
-            "new models with these weights agree on these examples: look at what a model keeps from step to step (a "
-            "counter, a cache, a buffer)"};
+    const std::vector<ComparedTensor> compared = compared_tensors(measured);
+    if (points_.worst(compared).share(dtype_) > 1) return explain(measured, compared, batch, budget);
+    return {.place =
+                "new models with these weights agree on these examples: look at the state that a model keeps from step "
+                "to step (a "
+                "counter, a cache, a buffer)"};
   }
 
  private:
@@ -145,9 +144,9 @@ class Drawn {
   void measure(const training::Examples& batch, Sides& m) {
     if (!m.first.training) m.first = run_model(Which::first, batch);
     if (!m.second.training) m.second = run_model(Which::second, batch);
-    const MovedWeights weights(a_);
     for (int c = 1; c <= o_.controls; ++c) {
-      weights.move(control_seed(o_.seed, c));
+      const Restore restore(a_);
+      move_by_one_ulp(a_, control_seed(o_.seed, c));
       m.controls.push_back(run_model(Which::first, batch, c));
       m.first.training->note_control(*m.controls.back().training, false);
     }
@@ -167,49 +166,51 @@ class Drawn {
   }
 
   // The loss and all gradients, then the gradients of inputs and the buffers.
-  std::vector<Seen> look(const Sides& m) const {
+  std::vector<ComparedTensor> compared_tensors(const Sides& m) const {
     std::vector<const Training*> noted;
     for (const Run& control : m.controls) noted.push_back(control.training.get());
-    std::vector<Seen> seen{see_loss(*m.second.training, *m.first.training, noted)};
+    std::vector<ComparedTensor> compared{compared_loss(*m.second.training, *m.first.training, noted)};
     double largest = 0;
-    for (Seen& s : see_gradients(*m.second.training, *m.first.training, noted)) {
+    for (ComparedTensor& s : compared_gradients(*m.second.training, *m.first.training, noted)) {
       largest = larger(largest, s.pair.scale);
-      seen.push_back(std::move(s));
+      compared.push_back(std::move(s));
     }
     for (size_t i = 0; i < m.first.inputs.size(); ++i)
-      seen.push_back(beside("gradient", m.first.inputs[i], m, &Run::of_inputs, i, largest));
+      compared.push_back(secondary("gradient", m.first.inputs[i], m, &Run::of_inputs, i, largest));
     for (size_t i = 0; i < buffers_.names().size(); ++i)
-      seen.push_back(beside("buffer", buffers_.names()[i], m, &Run::buffers, i, 1));
-    return seen;
+      compared.push_back(secondary("buffer", buffers_.names()[i], m, &Run::buffers, i, 1));
+    return compared;
   }
 
   // Tensor i of `of` in each run.
-  Seen beside(const char* quantity, const std::string& name, const Sides& m, std::vector<Tensor> Run::*of, size_t i,
-              double otherwise) const {
+  ComparedTensor secondary(const char* quantity, const std::string& name, const Sides& m, std::vector<Tensor> Run::*of,
+                           size_t i, double otherwise) const {
     std::vector<Tensor> controls;
     for (const Run& control : m.controls) controls.push_back((control.*of)[i]);
-    return see_beside(quantity, name, (m.second.*of)[i], (m.first.*of)[i], controls, otherwise, dtype_);
+    return compared_secondary(quantity, name, (m.second.*of)[i], (m.first.*of)[i], controls, otherwise, dtype_);
   }
 
-  Explained explain(const Sides& m, const std::vector<Seen>& seen, const training::Examples& batch, int budget) {
+  Explained explain(const Sides& m, const std::vector<ComparedTensor>& compared, const training::Examples& batch,
+                    int budget) {
     Explained explained;
     if (!m.second.training->has_gradient()) explained.cause = kNoGradient;
-    const auto beside = [this](const Seen& s) { return s.beside || s.share(dtype_) <= 1; };
-    if (!explained.cause.empty() || std::ranges::all_of(seen, beside)) return explained;
-    const std::string without = without_gradient(m, seen);
-    OwnTrial trial(a_, b_, partners_, loss_, batch, o_.seed, seen, budget);
+    const auto secondary = [this](const ComparedTensor& s) { return s.secondary || s.share(dtype_) <= 1; };
+    if (!explained.cause.empty() || std::ranges::all_of(compared, secondary)) return explained;
+    const std::string without = without_gradient(m, compared);
+    OwnTrial trial(a_, b_, partners_, loss_, batch, o_.seed, compared, budget);
     explained = explain_difference(trial);
     if (!without.empty()) explained.place += (explained.place.empty() ? "" : "; ") + without;
     return explained;
   }
 
   // "g and b are frozen in the second model": parameters whose gradients differ because B's partner gets none.
-  std::string without_gradient(const Sides& m, const std::vector<Seen>& seen) const {
+  std::string without_gradient(const Sides& m, const std::vector<ComparedTensor>& compared) const {
     ShortList unreached(", ", 4), frozen(", ", 4);
     for (size_t i = 0; i < partners_.a.size(); ++i) {
       const std::string& name = partners_.a[i].name;
-      const bool differs = std::ranges::any_of(
-          seen, [&](const Seen& s) { return !s.beside && s.pair.name == name && s.share(dtype_) > 1; });
+      const bool differs = std::ranges::any_of(compared, [&](const ComparedTensor& s) {
+        return !s.secondary && s.pair.name == name && s.share(dtype_) > 1;
+      });
       if (!differs || m.second.training->has_gradient(i) || !m.first.training->has_gradient(i)) continue;
       (requires_grad(partners_.b[i].tensor) ? unreached : frozen).add(name);
     }
@@ -244,7 +245,7 @@ class Drawn {
 Explained explain_at(nn::Module& a, nn::Module& b, const ParameterMap& map, const Partners& partners,
                      const Objective& loss, const training::Examples& batch, const CompareOptions& o, int budget) {
   carry_over(partners);
-  return Drawn(a, b, map, partners, loss, o).explain_here(batch, budget);
+  return PointComparison(a, b, map, partners, loss, o).explain_here(batch, budget);
 }
 
 Comparison compare_gradients(nn::Module& a, nn::Module& b, const ParameterMap& map, const Objective& loss,
@@ -257,7 +258,7 @@ Comparison compare_gradients(nn::Module& a, nn::Module& b, const ParameterMap& m
   const Partners found = partners(a, b, map, &failed.reason);
   failed.verdict = Verdict::different;
   if (!failed.reason.empty()) return failed;
-  return Drawn(a, b, map, found, loss, o).run(batches);
+  return PointComparison(a, b, map, found, loss, o).run(batches);
 }
 
 }  // namespace isonorm::equivalence

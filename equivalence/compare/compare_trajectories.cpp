@@ -7,13 +7,12 @@
 #include "autograd/ops/pointwise.h"
 #include "core/printed.h"
 #include "core/view.h"
-#include "equivalence/causes/update_cause.h"
-#include "equivalence/compare/beside.h"
+#include "equivalence/causes/cause.h"
+#include "equivalence/compare/inputs_and_buffers.h"
 #include "equivalence/compare/compare.h"
 #include "equivalence/compare/points.h"
 #include "equivalence/compare/own_training.h"
 #include "equivalence/compare/own_negative_controls.h"
-#include "equivalence/compare/repeats.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
@@ -183,7 +182,8 @@ class Trajectories {
     for (size_t i = 0; i < pairs.names().size(); ++i) {
       std::vector<Tensor> controls;
       for (size_t c = 1; c < of_first.size(); ++c) controls.push_back(of_first[c][i]);
-      const Seen s = see_beside("buffer", pairs.names()[i], of_second[i], of_first[0][i], controls, 1, dtype);
+      const ComparedTensor s =
+          compared_secondary("buffer", pairs.names()[i], of_second[i], of_first[0][i], controls, 1, dtype);
       if (s.share(dtype) > 1) differ.push_back(deviation_of(s, dtype));
       if (!has_factor(s.pair) || !result_.equivalent()) result_.not_compared.push_back(pairs.names()[i]);
       ++count.compared;
@@ -216,24 +216,24 @@ class Trajectories {
     if (!second.has_gradient()) explained.cause = kNoGradient;
     if (!result_.first_difference || !second.has_gradient()) return explained;
     const int step = result_.first_difference->step;
-    const bool update = result_.first_difference->quantity == std::string_view("weights");
+    const bool of_update = result_.first_difference->quantity == std::string_view("weights");
     Lockstep before;
     RunResult reference, run;
     nn::Module& a = add<OwnTraining>(before, reference, false).model();
     std::unique_ptr<OwnTraining> copy = copy_of_second();
     nn::Module& b = copy->model();
-    if (update) add(before, std::move(copy), run, false, Which::second);
+    if (of_update) add(before, std::move(copy), run, false, Which::second);
     for (int t = 0; t + 1 < step; ++t) before.step(batches_(t), 0);
     std::string ignored;
     const Partners now = partners(a, b, map_, &ignored);
     const training::Examples batch = batches_(step - 1);
-    if (!update) return explain_at(a, b, map_, now, loss_, batch, o_, kCauses * step * (2 + o_.controls));
+    if (!of_update) return explain_at(a, b, map_, now, loss_, batch, o_, kCauses * step * (2 + o_.controls));
     if (o_.clip > 0) return explained;
     const StepMaker first = [&](const std::vector<Tensor>& p) { return make_optimizer_(p, Which::first); };
     const StepMaker second_one = [&](const std::vector<Tensor>& p) { return make_optimizer_(p, Which::second); };
-    SeenUpdate seen = see_update(before, now, batch);
-    seen.step = step;
-    return explain_update(names_of(now), differing(), seen, some_mapped(now), first, second_one);
+    ComparedUpdate update = update_both(before, now, batch);
+    update.step = step;
+    return explain_update(names_of(now), differing(), update, some_mapped(now), first, second_one);
   }
 
   static std::vector<std::string> names_of(const Partners& p) {
@@ -257,8 +257,8 @@ class Trajectories {
   }
 
   // One more step of A and B.
-  static SeenUpdate see_update(Lockstep& both, const Partners& now, const training::Examples& batch) {
-    SeenUpdate seen;
+  static ComparedUpdate update_both(Lockstep& both, const Partners& now, const training::Examples& batch) {
+    ComparedUpdate update;
     const auto rows_of = [&](std::vector<UpdateRows>& all, const std::vector<PartnerTensors>& tensors,
                              Training& training) {
       const auto value = [](const Tensor& p) { return detached::clone(p); };
@@ -274,9 +274,9 @@ class Trajectories {
     };
     std::vector<PartnerTensors> first;
     for (const streams::NamedParameter& p : now.a) first.push_back({{}, {p.tensor}});
-    rows_of(seen.a, first, *both.members()[0].training);
-    rows_of(seen.b, now.tensors, *both.members()[1].training);
-    return seen;
+    rows_of(update.a, first, *both.members()[0].training);
+    rows_of(update.b, now.tensors, *both.members()[1].training);
+    return update;
   }
 
   const MakeModel &make_a_, &make_b_;

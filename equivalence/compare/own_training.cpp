@@ -10,12 +10,15 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
+#include "core/printed.h"
 #include "core/view.h"
-#include "equivalence/causes/stream_cause.h"
-#include "equivalence/compare/beside.h"
+#include "equivalence/causes/cause.h"
+#include "equivalence/compare/inputs_and_buffers.h"
+#include "equivalence/judge/criterion.h"
 #include "optim/clip.h"
 #include "streams/parametrize.h"
 #include "training/model_options.h"
+#include "training/steps/loop.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -203,6 +206,33 @@ Tensor OwnTraining::noise_here(const Training& reference, size_t i) const {
   Generator generator{1, 0};  // a map of marks of 1 might give 0
   const Tensor marks = noise.to(DType::f64) * (1 + rand(noise.shape(), {DType::f64}, generator));
   return ne(routes_[i].forward(marks), zeros({}, {DType::f64}));
+}
+
+std::string not_repeatable(const char* model, const OwnTraining& once, const OwnTraining& again, DType dtype) {
+  const auto because = [&](const auto&... what) {
+    return text("the ", model, " model is not repeatable: run twice with the same weights on the same examples, its ",
+                what..., " (state that a forward changes, or draws from another generator than the default one)");
+  };
+  const double limit = bound(0, dtype);
+  if (std::abs(again.loss() - once.loss()) > limit * std::abs(once.loss()))
+    return because("loss is ", number_text(once.loss()), " and then ", number_text(again.loss()));
+  const std::vector<Pair> pairs = again.gradient_pairs(once);
+  double largest = 0;
+  for (const Pair& p : pairs) largest = larger(largest, p.scale);
+  for (const Pair& p : pairs)
+    if (p.scale > 1000 * epsilon(dtype) * largest && deviation({p}) > limit) {
+      const EntryPlace place = *furthest_off({p});
+      return because("gradient of ", place.tensor, place.index.rank > 0 ? text(place.index) : "", " is ",
+                     number_text(place.reference), " and then ", number_text(place.value));
+    }
+  return "";
+}
+
+std::string not_finite(const OwnTraining& run) {
+  if (!std::isfinite(run.loss())) return text("loss is ", number_text(run.loss()));
+  for (const Pair& p : run.gradient_pairs(run))
+    if (!training::is_finite(p.value)) return text("gradient of ", p.name, " is not finite");
+  return "";
 }
 
 Restore::Restore(nn::Module& model, What what)

@@ -7,8 +7,9 @@
 namespace isonorm::equivalence {
 
 OwnTrial::OwnTrial(nn::Module& first, nn::Module& second, const Partners& p, const Objective& objective,
-                   const training::Examples& examples, uint64_t first_seed, std::span<const Seen> seen, int budget)
-    : Trial(first, second, objective, examples, first_seed), partners_(p), loss_(seen.front()), budget_(budget) {
+                   const training::Examples& examples, uint64_t first_seed, std::span<const ComparedTensor> compared,
+                   int budget)
+    : Trial(first, second, objective, examples, first_seed), partners_(p), loss_(compared.front()), budget_(budget) {
   dtype = dtype_of(p);
   of_a = p.a, of_b = p.b;
   for (size_t i = 0; i < p.a.size(); ++i) {
@@ -17,10 +18,12 @@ OwnTrial::OwnTrial(nn::Module& first, nn::Module& second, const Partners& p, con
   }
   own.more_a.resize(p.a.size());
   own.no_mean_a.assign(p.a.size(), -1), own.no_mean_b = own.no_mean_a;
-  const auto trial_pair = [&](const Seen& s) { return TrialPair{s.pair, s.share(dtype) > 1, !has_factor(s.pair)}; };
+  const auto trial_pair = [&](const ComparedTensor& s) {
+    return TrialPair{s.pair, s.share(dtype) > 1, !has_factor(s.pair)};
+  };
   loss_pair = trial_pair(loss_);
-  for (const Seen& s : seen) {
-    if (s.quantity != std::string_view("gradient") || s.beside) continue;
+  for (const ComparedTensor& s : compared) {
+    if (s.quantity != std::string_view("gradient") || s.secondary) continue;
     gradients_.push_back(s);
     gradients.push_back(trial_pair(s));
   }
@@ -53,8 +56,8 @@ std::unique_ptr<OwnTraining> OwnTrial::run(const Setting& s, bool second) {
   return run;
 }
 
-bool OwnTrial::holds(const Seen& bound, const Pair& pair) const {
-  return Seen{bound.quantity, pair, offset(pair), bound.control}.share(dtype) <= 1;
+bool OwnTrial::holds(const ComparedTensor& bound, const Pair& pair) const {
+  return ComparedTensor{bound.quantity, pair, offset(pair), bound.control}.share(dtype) <= 1;
 }
 
 bool OwnTrial::within_all(const OwnTraining& second, const OwnTraining& first, const std::string& but) const {

@@ -12,10 +12,10 @@ namespace isonorm::equivalence {
 
 class OwnTrial : public Trial {
  public:
-  // The models hold the point at which they differ. seen: the comparison's measurements there, the loss first. budget:
+  // The models hold the point at which they differ. compared: the comparison's measurements there, the loss first. budget:
   // how many gradients the trial may compute.
   OwnTrial(nn::Module& a, nn::Module& b, const Partners& partners, const Objective& loss,
-           const training::Examples& batch, uint64_t seed, std::span<const Seen> seen, int budget);
+           const training::Examples& batch, uint64_t seed, std::span<const ComparedTensor> compared, int budget);
 
   bool within(size_t k, const Pair& pair) const override { return holds(gradients_[k], pair); }
   bool within_loss(const Pair& pair) const override { return holds(loss_, pair); }
@@ -26,12 +26,12 @@ class OwnTrial : public Trial {
 
  private:
   std::unique_ptr<OwnTraining> run(const Setting& setting, bool of_b);
-  bool holds(const Seen& bound, const Pair& pair) const;
+  bool holds(const ComparedTensor& bound, const Pair& pair) const;
   bool within_all(const OwnTraining& b, const OwnTraining& a, const std::string& but) const;
 
   const Partners& partners_;
-  Seen loss_;
-  std::vector<Seen> gradients_;
+  ComparedTensor loss_;
+  std::vector<ComparedTensor> gradients_;
   int budget_;
   std::unique_ptr<OwnTraining> own_a_, own_b_;
 };

@@ -16,36 +16,39 @@ constexpr const char* kIdentical =
 
 }  // namespace
 
-Offset Seen::limit(DType dtype) const {
+Offset ComparedTensor::limit(DType dtype) const {
   const auto explained = [dtype](double moved) { return std::isnan(moved) ? INFINITY : bound(moved, dtype); };
   return {explained(control.entry), explained(control.factor)};
 }
 
-double Seen::share(DType dtype) const {
+double ComparedTensor::share(DType dtype) const {
   const double most = larger(off.entry / limit(dtype).entry, off.factor / limit(dtype).factor);
   return std::isnan(most) ? INFINITY : most;
 }
 
-Seen see_loss(const Training& run, const Training& reference, std::span<const Training* const> controls) {
+ComparedTensor compared_loss(const Training& run, const Training& reference,
+                             std::span<const Training* const> controls) {
   const Pair pair = run.loss_pair(reference);
-  Seen seen{"loss", pair, offset(pair)};
-  for (const Training* control : controls) seen.control = larger(seen.control, offset(control->loss_pair(reference)));
-  return seen;
+  ComparedTensor compared{"loss", pair, offset(pair)};
+  for (const Training* control : controls)
+    compared.control = larger(compared.control, offset(control->loss_pair(reference)));
+  return compared;
 }
 
-std::vector<Seen> see_gradients(const Training& run, const Training& reference,
-                                std::span<const Training* const> controls, const char* quantity) {
-  std::vector<Seen> seen;
-  for (const Pair& p : run.gradient_pairs(reference)) seen.push_back({quantity, p, offset(p)});
+std::vector<ComparedTensor> compared_gradients(const Training& run, const Training& reference,
+                                               std::span<const Training* const> controls, const char* quantity) {
+  std::vector<ComparedTensor> compared;
+  for (const Pair& p : run.gradient_pairs(reference)) compared.push_back({quantity, p, offset(p)});
   for (const Training* control : controls) {
     const std::vector<Pair> pairs = control->gradient_pairs(reference);
-    for (size_t k = 0; k < seen.size(); ++k) seen[k].control = larger(seen[k].control, offset(pairs[k]));
+    for (size_t k = 0; k < compared.size(); ++k) compared[k].control = larger(compared[k].control, offset(pairs[k]));
   }
-  return seen;
+  return compared;
 }
 
-Seen see_beside(const char* quantity, const std::string& name, const Tensor& value, const Tensor& reference,
-                std::span<const Tensor> controls, double otherwise, DType dtype) {
+ComparedTensor compared_secondary(const char* quantity, const std::string& name, const Tensor& value,
+                                  const Tensor& reference, std::span<const Tensor> controls, double otherwise,
+                                  DType dtype) {
   const auto moved = [&](double scale) {
     Offset most;
     for (const Tensor& control : controls) most = larger(most, offset({name, control, reference, scale}));
@@ -58,16 +61,17 @@ Seen see_beside(const char* quantity, const std::string& name, const Tensor& val
   return {quantity, pair, offset(pair), moved(scale), true};
 }
 
-Deviation deviation_of(const Seen& s, DType dtype) {
+Deviation deviation_of(const ComparedTensor& s, DType dtype) {
   const Offset limit = s.limit(dtype);
   const bool as_a_whole = s.off.entry <= limit.entry;
   return {s.quantity, *furthest_off({s.pair}), as_a_whole ? s.off.factor : s.off.entry,
           as_a_whole ? limit.factor : limit.entry, as_a_whole};
 }
 
-const Seen& Points::worst(std::span<const Seen> seen) const {
-  return *std::max_element(seen.begin(), seen.end(),
-                           [this](const Seen& x, const Seen& y) { return x.share(dtype_) < y.share(dtype_); });
+const ComparedTensor& Points::worst(std::span<const ComparedTensor> compared) const {
+  return *std::max_element(compared.begin(), compared.end(), [this](const ComparedTensor& x, const ComparedTensor& y) {
+    return x.share(dtype_) < y.share(dtype_);
+  });
 }
 
 Comparison Points::judgement() {
@@ -75,26 +79,26 @@ Comparison Points::judgement() {
   return result_;
 }
 
-void Points::note(int point, const std::vector<Seen>& seen) {
-  known_.resize(seen.size());
-  for (size_t k = 0; k < seen.size(); ++k) {
-    const auto& [quantity, pair, off, control, beside] = seen[k];
+void Points::note(int point, const std::vector<ComparedTensor>& compared) {
+  known_.resize(compared.size());
+  for (size_t k = 0; k < compared.size(); ++k) {
+    const auto& [quantity, pair, off, control, secondary] = compared[k];
     result_.deviation = larger(result_.deviation, off.entry);
     result_.control = larger(result_.control, control.entry);
-    moved_ = moved_ || (k > 0 && !beside && control.entry > 0);
+    moved_ = moved_ || (k > 0 && !secondary && control.entry > 0);
     known_[k].name = k > 0 ? pair.name : "the loss";
-    known_[k].beside = beside;
-    const Offset limit = seen[k].limit(dtype_);
+    known_[k].secondary = secondary;
+    const Offset limit = compared[k].limit(dtype_);
     if (has_factor(pair))
       known_[k].factor = std::min(
           {known_[k].factor, detectable_factor(off.entry, limit.entry), detectable_factor(off.factor, limit.factor)});
   }
-  const Seen& most = worst(seen);
+  const ComparedTensor& most = worst(compared);
   share_ = std::max(share_, most.share(dtype_));
   if (share_ <= 1) return;
   result_.first_difference = {point, most.quantity, *furthest_off({most.pair})};
   std::vector<CompareCount>& counts = result_.first_difference->counts;
-  for (const Seen& s : seen) {
+  for (const ComparedTensor& s : compared) {
     if (counts.empty() || counts.back().quantity != s.quantity) counts.push_back({s.quantity});
     ++counts.back().compared;
     if (s.share(dtype_) <= 1) continue;
@@ -111,7 +115,7 @@ void Points::conclude() {
   for (auto k = known_.begin() + 1; k != known_.end(); ++k)
     if (has_none(*k)) unseen.add(k->name);
   const bool no_gradient =
-      std::all_of(known_.begin() + 1, known_.end(), [&](const Known& k) { return k.beside || has_none(k); });
+      std::all_of(known_.begin() + 1, known_.end(), [&](const Known& k) { return k.secondary || has_none(k); });
   Known least{"", 0};
   for (const Known& k : known_)
     if (!has_none(k) && k.factor > least.factor) least = k;

@@ -5,19 +5,19 @@
 #include <span>
 
 #include "equivalence/compare/compare.h"
-#include "equivalence/judge/detectable.h"
+#include "equivalence/judge/pairs.h"
 #include "equivalence/causes/cause.h"
 #include "equivalence/lockstep/lockstep.h"
 
 namespace isonorm::equivalence {
 
 // A quantity that is compared at a point: how far B is off, and how far the controls are off at most.
-struct Seen {
+struct ComparedTensor {
   const char* quantity;  // "loss", "output", "gradient", "buffer"
   Pair pair;
   Offset off, control = {};
   // An input's gradient or a buffer: it can differ, but no verdict rests on it.
-  bool beside = false;
+  bool secondary = false;
 
   Offset limit(DType dtype) const;
   // off / limit(); infinite for NaN.
@@ -25,17 +25,19 @@ struct Seen {
 };
 
 // Compares the loss or the gradients of `run` with `reference`, which has noted its `controls`.
-Seen see_loss(const Training& run, const Training& reference, std::span<const Training* const> controls);
-std::vector<Seen> see_gradients(const Training& run, const Training& reference,
-                                std::span<const Training* const> controls, const char* quantity = "gradient");
+ComparedTensor compared_loss(const Training& run, const Training& reference, std::span<const Training* const> controls);
+std::vector<ComparedTensor> compared_gradients(const Training& run, const Training& reference,
+                                               std::span<const Training* const> controls,
+                                               const char* quantity = "gradient");
 
 // Compares an input's gradient or a buffer, relative to the largest entry of the reference, or to `otherwise` if the
 // reference is 0. Counts as rounding noise if the controls move it too far for a verdict.
-Seen see_beside(const char* quantity, const std::string& name, const Tensor& value, const Tensor& reference,
-                std::span<const Tensor> controls, double otherwise, DType dtype);
+ComparedTensor compared_secondary(const char* quantity, const std::string& name, const Tensor& value,
+                                  const Tensor& reference, std::span<const Tensor> controls, double otherwise,
+                                  DType dtype);
 
 // How a tensor differs that exceeds its limit.
-Deviation deviation_of(const Seen& s, DType dtype);
+Deviation deviation_of(const ComparedTensor& s, DType dtype);
 
 // Points until the first at which something differs.
 class Points {
@@ -46,9 +48,9 @@ class Points {
   }
 
   // The measurements at a point, counted from 1: the loss first, then the same others as at every point.
-  void note(int point, const std::vector<Seen>& seen);
+  void note(int point, const std::vector<ComparedTensor>& compared);
   bool differs() const { return result_.first_difference.has_value(); }
-  const Seen& worst(std::span<const Seen> seen) const;
+  const ComparedTensor& worst(std::span<const ComparedTensor> compared) const;
   // After the first point that differs, or the last one.
   Comparison judgement();
 
@@ -57,7 +59,7 @@ class Points {
   struct Known {
     std::string name;
     double factor = INFINITY;
-    bool beside = false;
+    bool secondary = false;
   };
 
   void conclude();

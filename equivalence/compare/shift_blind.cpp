@@ -13,11 +13,11 @@
 namespace isonorm::equivalence {
 namespace {
 
-using Sums = ShiftBlindness::Row;
+using Sum = ShiftBlindness::Sum;
 using streams::Role;
 
 struct Found {
-  std::vector<Sums> parameters, streams;
+  std::vector<Sum> parameters, streams;
   bool centred = false;  // some norm does not subtract the mean by itself: F2 then says nothing
 };
 
@@ -38,9 +38,13 @@ std::vector<streams::NamedParameter> with_roles(const nn::Module& model,
 }
 
 // The larger sum of each row, by position.
-void take(std::vector<Sums>& rows, size_t i, const std::string& name, Role role, const Tensor& g, int dim) {
-  if (rows.size() <= i) rows.push_back({name, role, 0, 64 * static_cast<double>(g.size(dim)) * epsilon(g.dtype())});
-  rows[i].sum = larger(rows[i].sum, sum_along(g, dim));
+void take(std::vector<Sum>& rows, size_t i, const std::string& name, Role role, const Tensor& g, int dim) {
+  if (rows.size() <= i)
+    rows.push_back({{.what = "gradient",
+                     .where = {.tensor = name, .index = {}},
+                     .bound = 64 * static_cast<double>(g.size(dim)) * epsilon(g.dtype())},
+                    role});
+  rows[i].size = larger(rows[i].size, sum_along(g, dim));
 }
 
 // One forward and backward at the present parameters.
@@ -73,8 +77,8 @@ void look(nn::Module& model, const std::vector<streams::NamedParameter>& paramet
   }
 }
 
-bool blind(const std::vector<Sums>& rows, Role role) {
-  return std::all_of(rows.begin(), rows.end(), [&](const Sums& r) { return r.role != role || r.blind(); });
+bool blind(const std::vector<Sum>& rows, Role role) {
+  return std::all_of(rows.begin(), rows.end(), [&](const Sum& r) { return r.role != role || r.explained(); });
 }
 
 // Sets every norm's gain to 1 and its bias to 0.
@@ -94,18 +98,19 @@ std::string cause(const Found& found, const Found& eval, const Found& flat,
     return "dropout after a writer (in eval() the sums are 0): recentre the branch after the mask";
   if (!found.centred && !found.streams.empty() && !blind(found.streams, Role::neutral)) {
     const auto reader = std::find_if(found.parameters.rbegin(), found.parameters.rend(),
-                                     [](const Sums& r) { return r.role == Role::reader && !r.blind(); });
+                                     [](const Sum& r) { return r.role == Role::reader && !r.explained(); });
     return text(
         "no final norm, or another reader of the bare stream (the gradient of the stream itself does not sum "
         "to 0",
-        reader != found.parameters.rend() ? text(", and the gradient of the reader ", reader->name, " does not either")
-                                          : "",
+        reader != found.parameters.rend()
+            ? text(", and the gradient of the reader ", reader->where.tensor, " does not either")
+            : "",
         ")");
   }
-  const auto table = [&](const Sums& r) {
-    return r.role != Role::writer || r.blind() ||
+  const auto table = [&](const Sum& r) {
+    return r.role != Role::writer || r.explained() ||
            std::any_of(parameters.begin(), parameters.end(), [&](const streams::NamedParameter& p) {
-             return p.name == r.name && p.tensor.rank() == 2 && p.stream_dim == 1;
+             return p.name == r.where.tensor && p.tensor.rank() == 2 && p.stream_dim == 1;
            });
   };
   if (!flat.parameters.empty() && blind(flat.parameters, Role::writer) &&
@@ -120,19 +125,14 @@ std::string cause(const Found& found, const Found& eval, const Found& flat,
 
 }  // namespace
 
-bool Sums::blind() const { return sum <= bound; }
-
-std::string ShiftBlindness::sentence() const {
-  return text(convertible ? "convertible: " : "not convertible: ", reason, likely.empty() ? "" : "; likely ", likely);
-}
-
 ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const Batches& batches,
                                  const CompareOptions& o, const std::vector<streams::NamedParameter>& declared) {
   check(o.points > 0, "check_shift_blind: ", o.points, " points, expected at least 1");
   const std::vector<streams::NamedParameter> parameters = with_roles(model, declared);
   ShiftBlindness result;
+  result.verdict = Verdict::different;
   if (std::none_of(parameters.begin(), parameters.end(), [](const auto& p) { return p.role == Role::writer; })) {
-    result.reason = "no parameter is declared to write to a stream";
+    result.reason = "not convertible: no parameter is declared to write to a stream";
     return result;
   }
   const Restore restore(model);
@@ -154,22 +154,22 @@ ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const
   }
   result.parameters = found.parameters;
   result.streams = found.streams;
-  result.convertible = blind(found.parameters, Role::writer);
   result.readers_blind = blind(found.parameters, Role::reader);
   result.stream_blind = !found.streams.empty() && blind(found.streams, Role::neutral);
-  const auto bad = [](const Sums& r) { return r.role == Role::writer && !r.blind(); };
+  const auto bad = [](const Sum& r) { return r.role == Role::writer && !r.explained(); };
   const auto first = std::find_if(found.parameters.begin(), found.parameters.end(), bad);
-  if (result.convertible) {
-    result.reason = "at every point all writers' gradients sum to 0 along the stream";
+  if (blind(found.parameters, Role::writer)) {
+    result.verdict = Verdict::equivalent;
+    result.reason = "convertible: at every point all writers' gradients sum to 0 along the stream";
     return result;
   }
   const auto count = std::count_if(found.parameters.begin(), found.parameters.end(), bad);
   const auto writers = std::count_if(found.parameters.begin(), found.parameters.end(),
-                                     [](const Sums& r) { return r.role == Role::writer; });
-  result.reason =
-      text("the gradient of ", first->name, " sums along the stream to ", scientific(first->sum),
-           " of its largest entry, the bound is ", scientific(first->bound), " (", count, " of ", writers, " writers)");
-  result.likely = cause(found, eval, flat, parameters);
+                                     [](const Sum& r) { return r.role == Role::writer; });
+  result.reason = text("not convertible: the gradient of ", first->where.tensor, " sums along the stream to ",
+                       scientific(first->size), " of its largest entry, the bound is ", scientific(first->bound), " (",
+                       count, " of ", writers, " writers)");
+  result.likely_cause = cause(found, eval, flat, parameters);
   return result;
 }
 

@@ -5,9 +5,10 @@
 //   F4  readers' gradients sum to 0 along the stream: A may be replaced by A P (not behind a learned gain or bias)
 //
 //   const auto blind = equivalence::check_shift_blind(model, training::cross_entropy_of, batches);
-//   if (!blind.convertible) std::puts(blind.sentence().c_str());
-//   // not convertible: the gradient of entry.weight sums along the stream to 3.1e-01 of its largest entry, the
-//   // bound is 1.7e-13 (4 of 4 writers); likely no final norm, ...
+//   if (!blind.convertible()) std::puts(blind.sentence().c_str());
+//   // different: not convertible: the gradient of entry.weight sums along the stream to 3.1e-01 of its largest entry,
+//   //   the bound is 1.7e-13 (4 of 4 writers)
+//   //   likely cause: no final norm, ...
 #pragma once
 
 #include "equivalence/compare/compare.h"
@@ -15,24 +16,19 @@
 
 namespace isonorm::equivalence {
 
-struct ShiftBlindness {
-  bool convertible = false;                          // F3 holds for every writer
+// The verdict is `equivalent` if F3 holds for every writer; else the reason names the first writer that violates it.
+struct ShiftBlindness : Judgement {
   bool readers_blind = false, stream_blind = false;  // F4; F2 (false if no norm shows the stream)
-  std::string reason;  // one sentence; names the first writer that violates F3, and by how much
-  std::string likely;  // the probable cause, if the evidence shows one
 
-  // |sum along the stream| / largest entry of the gradient, both the largest over points. The gradient of a writer, of
-  // a reader, or of the stream as the norm of this name reads it.
-  struct Row {
-    std::string name;
-    streams::Role role;  // neutral: the stream
-    double sum = 0;
-    double bound = 0;  // 64 d eps: rounding in a sum of d terms
-    bool blind() const;
+  // The gradient of a writer, of a reader, or of the stream as the norm of this name reads it. size: |sum along the
+  // stream| / largest entry of the gradient, both the largest over points. bound: 64 d eps, the rounding in a sum of d
+  // terms.
+  struct Sum : Deviation {
+    streams::Role role = streams::Role::neutral;  // neutral: the stream
   };
-  std::vector<Row> parameters, streams;
+  std::vector<Sum> parameters, streams;
 
-  std::string sentence() const;
+  bool convertible() const { return equivalent(); }
 };
 
 // Draws the parameters `options.points` times, like compare_gradients(). Writers and readers are the ones with which

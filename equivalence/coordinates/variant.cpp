@@ -93,7 +93,7 @@ std::string maps_forward(const Variant& v) {
 }
 
 std::string treats_gradients(const Variant& v) {
-  if (v.gradients == as_is) return "given to the optimizer as they are";
+  if (v.gradients == as_is) return "given to the optimizer unchanged";
   if (v.gradients == metric)
     return row_of(v.form).compressed() ? "multiplied by the inverse metric of the coordinates before the optimizer"
                                        : "writers' gradients are recentred before the optimizer";

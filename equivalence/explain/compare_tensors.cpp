@@ -10,7 +10,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/printed.h"
-#include "equivalence/judge/detectable.h"
+#include "equivalence/judge/pairs.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/explain/hypotheses.h"
 #include "equivalence/judge/criterion.h"

@@ -28,7 +28,7 @@ const reports::Schema<TensorsComparison>& compare_schema() {
           .add("partner", &Row::partner, "its name in B")
           .add(
               "shape", [](const Row& r) { return std::vector<int64_t>(r.shape.begin(), r.shape.end()); },
-              "sizes of what was compared")
+              "sizes of the compared tensors")
           .add(
               "verdict", [](const Row& r) { return name_of(r.verdict()); }, "`equivalent`, `different` or `undecided`")
           .add("identical", &Row::identical, "equal to the last bit")
@@ -67,7 +67,7 @@ const reports::Schema<TensorsComparison>& compare_schema() {
               "the last tensor that agrees before the first difference; null: none")
           .add(
               "furthest", [](const TensorsComparison& r) { return if_any(r.furthest); },
-              "the tensor that deviates most of those that differ; null: none")
+              "the differing tensor that deviates most; null: none")
           .add(
               "order", [](const TensorsComparison& r) { return if_any(r.order); },
               "the order of the tensors; null: A's own")
@@ -110,9 +110,7 @@ reports::Document document_of(const TensorsComparison& r) {
   for (const std::string& name : r.only_a) alone(name, "only in A");
   for (const std::string& name : r.only_b) alone(name, "only in B");
   return {.title = "Two sets of tensors",
-          .tone = r.equivalent()                    ? reports::Tone::good
-                  : r.verdict == Verdict::different ? reports::Tone::bad
-                                                    : reports::Tone::plain,
+          .tone = tone_of(r.verdict),
           .verdict = name_of(r.verdict),
           .sentence = sentence_of(r),
           .tables = {tensors},

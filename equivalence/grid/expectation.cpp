@@ -39,7 +39,7 @@ std::string no_such_model(const Variant& v, bool compressed, bool writers_lose_m
                           const Visible& visible) {
   if (compressed && visible.affine) return "d - 1 stored coordinates have no place for a learned gain";
   if (compressed && (v.start != Projection::none || v.after_step != Projection::none))
-    return "the mean of stored coordinates is not that of the weights";
+    return "the mean of stored coordinates is not the weights' mean";
   if (readers_lose_mean && visible.readers_mean) return "the function sees the means of readers";
   if (writers_lose_mean && visible.writers_mean) return "the function sees the means of writers";
   if (v.gradients == GradientRule::lifted && v.storage == Stored::raw) return "raw weights cannot be lifted";

@@ -5,14 +5,35 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "equivalence/coordinates/variant.h"
 #include "equivalence/grid/predicates.h"
-#include "equivalence/grid/visible.h"
 #include "equivalence/judge/judgement.h"
+#include "streams/form.h"
+#include "training/model_options.h"
 
 namespace isonorm::equivalence {
+
+struct Visible {
+  bool affine = false;        // norms have a learned gain and bias, which d - 1 stored coordinates cannot hold
+  bool writers_mean = false;  // the function changes if writers lose their mean along the stream, P W (F3 fails)
+  bool readers_mean = false;  // the same for readers: A P (F4 fails)
+  // On a stream of rms_norm with centred writers and readers, gradients of writers have a mean (F6 fails). Not measured
+  // if readers_mean. With RMSNorm they have none: the derivative of its root mean square is a multiple of x, which is
+  // centred, too.
+  bool gradient_mean = false;
+  // The forms of the stream on which the model, with the same raw weights, is another function.
+  std::set<streams::Form> another_function = {};
+};
+
+// Measures all fields in f64, from logits and loss gradients on made examples, at the weights of `initial` (a raw model
+// on a stream of layer_norm) and at two more points near it. A property holds if nothing but rounding changes: up to
+// bound() of criterion.h, applied to the deviation of the same model with every weight moved by an ulp; for the mean of
+// a gradient, up to 64 d eps of its largest entry, the rounding in a sum of d terms. Throws if it cannot decide: if a
+// deviation is neither rounding nor at least 1e-6 of the largest logit, or is not finite.
+Visible measure_visible(const training::TrainingOptions& options, const nn::Module& initial);
 
 // equivalent, different: compared with Pre-LN's trajectory. None: there is no such model, or the optimizer would need a
 // value that is not stored. undecided occurs only as an observation.

@@ -1,4 +1,4 @@
-#include "equivalence/grid/visible.h"
+#include "equivalence/grid/expectation.h"
 
 #include <cmath>
 

@@ -98,7 +98,7 @@ bool equal_to_the_last_bit(const Deviations& run) {
 void check_wide_enough(int64_t width, const char* verb) {
   check(width >= 3, verb, ": the stream has width ", width,
         ", expected at least 3: a norm of two centred entries is 1 and ",
-        "-1 whatever they are, so that gradients behind it are rounding");
+        "-1 for any entries, so gradients before it are rounding noise");
 }
 
 double largest_bound(NumberFormat format) { return format.dtype == DType::f64 ? 1e-5 : 1e-2; }

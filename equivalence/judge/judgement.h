@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "equivalence/judge/pairs.h"
+#include "io/number_format.h"
 
 namespace isonorm::equivalence {
 
@@ -19,17 +20,26 @@ constexpr const char* name_of(Verdict v) {
   return v == Verdict::equivalent ? "equivalent" : v == Verdict::different ? "different" : "undecided";
 }
 
+// The verdict at the head of a report.
+constexpr const char* heading_of(Verdict v) {
+  return v == Verdict::equivalent ? "Equivalent" : v == Verdict::different ? "Different" : "Undecided";
+}
+
 // A number for each of the three quantities that a training is compared by.
 struct Magnitudes {
   double loss = 0, gradient = 0, weight = 0;
 };
 
-// A tensor, or the loss, that differs by more than rounding explains.
+// How far a tensor, or the loss, is from its reference, and how far rounding may take it.
 struct Deviation {
-  std::string what;            // "loss", "output", "gradient", "weight", "buffer"
-  EntryPlace where;            // the entry with the largest deviation; without a name for the loss
-  double size = 0, bound = 0;  // relative to the tensor's largest entry
-  bool as_a_whole = false;     // every entry is within its bound, but the tensor's size is not (detectable.h)
+  std::string what = {};             // "loss", "output", "gradient", "weight", "buffer", "logits of random inputs"
+  EntryPlace where = {};             // the entry with the largest deviation; without a name for the loss
+  double size = 0, bound = 0;        // relative to the tensor's largest entry
+  bool as_a_whole = false;           // every entry is within its bound, but the tensor's size is not (detectable.h)
+  double control = 0;                // verify: the deviation if every weight moves by one ulp
+  NumberFormat format = DType::f64;  // verify: the coarsest format of a weight that the control moved
+
+  bool explained() const { return size <= bound; }  // by rounding; false for NaN
 };
 
 // How many tensors of a quantity were compared at a step or point, and how many differ.

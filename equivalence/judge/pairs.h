@@ -1,4 +1,5 @@
-// Pairs of tensors that should be equal: how far apart they are, and the entry that is furthest off.
+// Pairs of tensors that should be equal: how far apart they are, the entry that is furthest off, and the smallest wrong
+// factor that the comparison would have detected.
 #pragma once
 
 #include <optional>
@@ -45,5 +46,25 @@ std::string describe(const EntryPlace& place);
 
 // The larger of two deviations. NaN, once met, stays: std::max would lose it.
 inline double larger(double a, double b) { return a != a || b <= a ? a : b; }
+
+// How far a tensor x is from its reference r, or how far rounding may take it.
+struct Offset {
+  double entry = 0;   // max |x - r| / scale
+  double factor = 0;  // |<x - r, r>| / <r, r>: x is (1 +- factor) r, and a part orthogonal to r
+};
+
+// True if a wrong factor of the tensor can be seen: not if the tensor is 0, or rounding noise, whose scale is another
+// one.
+bool has_factor(const Pair& pair);
+// factor is 0 if the pair has none (has_factor). NaN if an entry is NaN.
+Offset offset(const Pair& pair);
+Offset larger(const Offset& a, const Offset& b);
+
+// For an x that is `off` from r and may be `limit` from it: the smallest f from which on (1 + f) x is certain to exceed
+// the limit.
+double detectable_factor(double off, double limit);
+
+// "detectable: a factor of 1 + 2.2e-05 of any tensor"; the number is rounded up.
+std::string detectable_text(double factor, const std::string& of = "any tensor");
 
 }  // namespace isonorm::equivalence

@@ -6,6 +6,13 @@
 
 namespace isonorm::equivalence {
 
+// good: equivalent; bad: different.
+inline reports::Tone tone_of(Verdict v) {
+  return v == Verdict::equivalent  ? reports::Tone::good
+         : v == Verdict::different ? reports::Tone::bad
+                                   : reports::Tone::plain;
+}
+
 // Null in place of an empty string.
 inline std::optional<std::string> if_any(const std::string& s) { return s.empty() ? std::nullopt : std::optional(s); }
 

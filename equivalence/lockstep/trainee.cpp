@@ -16,7 +16,7 @@ Trainee::Trainee(const training::TrainingOptions& o, const Variant& variant)
     : options_(o), variant_(variant), generator_{o.seed, uint64_t{1} << 62} {
   check(o.accumulate >= 1 && o.batch % o.accumulate == 0, "accumulate: ", o.batch, " examples in ", o.accumulate,
         " parts of equal size");
-  check(o.zero <= 1, "zero: a proof compares whole gradients, of which ranks have parts in stage ", o.zero,
+  check(o.zero <= 1, "zero: a proof compares whole gradients, and each rank holds a part in stage ", o.zero,
         "; expected 0 or 1");
   if (o.ranks > 1) {
     ranks_ = std::make_unique<distributed::Ranks>(o.ranks);

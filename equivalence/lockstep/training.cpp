@@ -9,6 +9,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/formulas/philox.h"
+#include "core/system/parallel.h"
 #include "core/view.h"
 #include "streams/parametrize.h"
 
@@ -150,18 +151,16 @@ template <class T> T next(T v, bool up) {
   return std::bit_cast<T>(static_cast<Bits>(up == (sign == 0) ? bits + 1 : bits - 1));
 }
 
-std::vector<uint8_t> drawn_directions(int64_t count, uint64_t seed, uint64_t stream) {
-  std::vector<uint8_t> up(static_cast<size_t>(count));
-  for (size_t i = 0; i < up.size(); ++i) up[i] = philox(seed, i, stream).word[0] & 1;
-  return up;
-}
-
 // Moves x, a contiguous CPU tensor.
-void move_in_place(const Tensor& x, const std::vector<uint8_t>& up, int ulps) {
+void move_in_place(const Tensor& x, uint64_t seed, uint64_t stream, int ulps) {
   visit_floating(x.dtype(), "moved_by_ulps", [&]<class T>() {
     T* const v = x.mutable_data<T>();
-    for (size_t i = 0; i < up.size(); ++i)
-      for (int n = 0; n < ulps; ++n) v[i] = next(v[i], up[i]);
+    parallel_for(x.numel(), 1024, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const bool up = philox(seed, static_cast<uint64_t>(i), stream).word[0] & 1;
+        for (int n = 0; n < ulps; ++n) v[i] = next(v[i], up);
+      }
+    });
   });
 }
 
@@ -169,7 +168,7 @@ void move_in_place(const Tensor& x, const std::vector<uint8_t>& up, int ulps) {
 
 Tensor moved_by_ulps(const Tensor& x, uint64_t seed, uint64_t stream, int ulps) {
   const Tensor y = detached::clone(to(detach(x), kCpu));
-  move_in_place(y, drawn_directions(x.numel(), seed, stream), ulps);
+  move_in_place(y, seed, stream, ulps);
   return y;
 }
 
@@ -178,9 +177,10 @@ void move_by_one_ulp(nn::Module& model, uint64_t seed) {
   for (const Tensor& p : model.parameters()) {
     check(p.dtype() == DType::f64 || p.dtype() == DType::f32, "move_by_one_ulp: dtype is ", p.dtype(),
           ", expected f32 or f64");
-    const Tensor here = p.device() == kCpu ? p : to(detach(p), kCpu);
-    move_in_place(here, drawn_directions(p.numel(), seed, stream++), 1);
-    if (p.device() != kCpu) copy_into(p, here);
+    const bool in_place = p.device() == kCpu && p.is_contiguous();
+    const Tensor moved = in_place ? p : detached::contiguous(to(detach(p), kCpu));
+    move_in_place(moved, seed, stream++, 1);
+    if (!in_place) copy_into(p, moved);
   }
 }
 

@@ -30,7 +30,7 @@ std::vector<int> other_dims(const Tensor& weight, int dim) {
 }
 
 // The output of a writer. rows: [in, stored width].
-Expected written(const Tensor& rows, const Tensor& bias, const Tensor& x) {
+ExpectedOutput written(const Tensor& rows, const Tensor& bias, const Tensor& x) {
   if (!is_floating(x.dtype())) {
     const Tensor value = index_select(rows, 0, x).to(DType::f64);
     return {value, abs(value), 0, 2};  // rounded: the weight, the output
@@ -42,7 +42,7 @@ Expected written(const Tensor& rows, const Tensor& bias, const Tensor& x) {
 
 }  // namespace
 
-double Expected::bound(DType dtype) const {
+double ExpectedOutput::bound(DType dtype) const {
   const double of_sums = 2 * sums * std::sqrt(static_cast<double>(length));
   const auto off = [&](DType single, DType sum) {
     return (roundings * epsilon(single) + of_sums * epsilon(sum)) / 2;  // a rounding is half an epsilon
@@ -140,14 +140,14 @@ Tensor Readings::normalised_size(const streams::NormPlace& norm, const Tensor& x
 }
 
 // Puts rows [n, width] of a table through a norm.
-Expected Readings::behind(const std::string& norm, const Tensor& rows) const {
+ExpectedOutput Readings::behind(const std::string& norm, const Tensor& rows) const {
   const Tensor x = rows.to(DType::f64);
   const streams::NormPlace& n = *plan_.find_norm(norm);
   // Sums: mean, variance. Roundings: x - mean, the root, their product, gain, bias, the output.
   return {normalised(norms_, plan_, n, x), normalised_size(n, x), 2, 6, x.size(1)};
 }
 
-Expected Readings::read(const StreamReader& r, const Tensor& absolute_weight, const Tensor& x) const {
+ExpectedOutput Readings::read(const StreamReader& r, const Tensor& absolute_weight, const Tensor& x) const {
   const Tensor size = cat(std::vector<Tensor>(static_cast<size_t>(r.parts), normalised_size(norm_of(plan_, r), x)), 1);
   // Sums: mean, variance, product. Roundings: x - mean, the root, their product, gain, bias, the weight, b, the output.
   return {seen(norms_, plan_, r, x), linear(size, absolute_weight, size_of(r.bias)), 3, 8, size.size(1)};

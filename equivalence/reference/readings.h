@@ -12,7 +12,7 @@ namespace isonorm::equivalence {
 // An expected output, and the size that its rounding is relative to: [rows, m], the sum of the absolute terms of each
 // entry. A sum of `length` terms in any order is off by more than lambda sqrt(length) roundings of this size with a
 // probability of at most 2 exp(-lambda^2 / 2) (Higham & Mary, 2019). lambda is 2, as for the entries of a conversion.
-struct Expected {
+struct ExpectedOutput {
   Tensor value, size;
   int sums = 0, roundings = 0;  // numbers of sums and of single roundings in the computation of an entry
   int64_t length = 1;
@@ -25,7 +25,7 @@ struct Expected {
 // One way to read a tensor. of: the output for inputs [rows, n] (f64), or for ids [rows].
 struct Reading {
   std::string how;  // "" as described, "with dim 0", "through norm 'ln_2'", "without its bias", "with the bias 'b'"
-  std::function<Expected(const Tensor& inputs)> of;
+  std::function<ExpectedOutput(const Tensor& inputs)> of;
 };
 
 // The ways to read the tensors of a file. File and plan must outlive this object and the readings.
@@ -52,8 +52,8 @@ class Readings {
                  const streams::NormPlace& b) const;  // ignores eps, which rounding may hide
   Tensor gain_or_bias(const std::string& name, double otherwise) const;
   Tensor normalised_size(const streams::NormPlace& norm, const Tensor& x) const;
-  Expected behind(const std::string& norm, const Tensor& rows) const;
-  Expected read(const StreamReader& reader, const Tensor& absolute_weight, const Tensor& x) const;
+  ExpectedOutput behind(const std::string& norm, const Tensor& rows) const;
+  ExpectedOutput read(const StreamReader& reader, const Tensor& absolute_weight, const Tensor& x) const;
 
   const LazyState& file_;
   const streams::Plan& plan_;

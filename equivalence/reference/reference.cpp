@@ -112,7 +112,7 @@ class ReferenceCheck {
     check(!is_floating(x.dtype()) || x.dtype() == y.dtype(), "reference: '", input, "' has dtype ", x.dtype(), ", '",
           output, "' ", y.dtype(), ": expected the one in which the program computed");
     const Tensor inputs = inputs_of(input, n);
-    const Expected expected = [&] {
+    const ExpectedOutput expected = [&] {
       const Scope scope(input);
       return readings[0].of(inputs);
     }();
@@ -122,8 +122,8 @@ class ReferenceCheck {
     const Furthest found = furthest(rows, expected, y.dtype());
     if (found.share > findings_.share) {
       const double scale = largest_entry(rows);
-      findings_.tensor = name, findings_.share = found.share;
-      findings_.deviation = found.off / scale, findings_.bound = found.bound / scale;
+      findings_.furthest = {.what = name, .size = found.off / scale, .bound = found.bound / scale};
+      findings_.share = found.share;
     }
     for (size_t i = 1; i < readings.size(); ++i) {
       const double share = shown(rows, inputs, readings[i], y.dtype());
@@ -137,7 +137,7 @@ class ReferenceCheck {
   };
 
   // The entry of outputs [rows, m] that uses most of its bound.
-  static Furthest furthest(const Tensor& rows, const Expected& expected, DType dtype) {
+  static Furthest furthest(const Tensor& rows, const ExpectedOutput& expected, DType dtype) {
     const double bound = expected.bound(dtype);
     const std::vector<double> off = abs(rows - expected.value).to_vector<double>(),
                               size = expected.size.to_vector<double>();
@@ -158,7 +158,7 @@ class ReferenceCheck {
     const int64_t all = rows.size(0);
     for (int64_t done = 0, count = 1; done < all && !(share > 1); done += count, count *= 2) {
       count = std::min(count, all - done);
-      const Expected expected = reading.of(narrow(inputs, 0, done, count));
+      const ExpectedOutput expected = reading.of(narrow(inputs, 0, done, count));
       share = std::max(share, furthest(narrow(rows, 0, done, count), expected, dtype).share);
     }
     return share;

@@ -4,18 +4,17 @@
 
 #include <limits>
 
-#include "streams/plan.h"
+#include "equivalence/judge/judgement.h"
 #include "io/lazy_state.h"
+#include "streams/plan.h"
 
 namespace isonorm::equivalence {
 
 struct ReferenceFindings {
   int64_t readers = 0, writers = 0;            // in the plan; a writer's bias counts with its weight
   int64_t readers_held = 0, writers_held = 0;  // in the reference
-  // The entry that uses most of its bound.
-  std::string tensor = {};          // the reader or writer
-  double deviation = 0, bound = 0;  // relative to that output's largest entry
-  double share = 0;                 // deviation / bound; infinite for NaN
+  Deviation furthest = {};  // the output of the entry that uses most of its bound; `what` is its reader or writer
+  double share = 0;         // of its bound that this entry uses; infinite for NaN
   // The wrong reading that is hardest to see: its tensor, the reading, and by how much the rows leave its bound (at
   // least; infinite if no other reading fits the shapes). If power is at most 1, that reading would have been accepted,
   // so the description may be wrong, too.

@@ -111,6 +111,7 @@ class Converter {
     }
     for (const std::string& line : figures_) print(line);
     if (!same_) {
+      if (exact_) found_.likely_cause = "rounding to the stored dtype: the result in f64 is the same";
       print(text(
           "Not verified: ", o_.out, " was not written.",
           exact_ ? " The result in f64 is the same; rounding to the stored dtype loses too much: see --dtype." : ""));
@@ -244,14 +245,14 @@ class Converter {
     metadata_ = options.description();
     const LazyState result = io::in_format(file_.state, format_);
     const Tensor inputs = options.inputs(kRandomRows, 1);
-    const Agreement logits = compare_models(file_.description, file_.state, metadata_, result, inputs);
+    const Deviation logits = compare_models(file_.description, file_.state, metadata_, result, inputs,
+                                            "as stored, " + random_inputs_text(options));
     print(text(o_.in, " holds raw weights: those of the Pre-LN model, which its ",
                name_of(training::ModelOptions(file_.description).stream().form), " form maps as it runs."));
-    const std::string what = "as stored, " + random_inputs_text(options);
-    found_.checks.push_back({what, logits.equivalent(), logits.deviation, logits.bound()});
-    print(agreement_text(what, logits));
+    say(logits, "", true);
+    print(figures_.back());
     if (o_.stop()) throw Interrupted();
-    if (logits.equivalent()) {
+    if (logits.explained()) {
       write(result);
       return true;
     }
@@ -335,12 +336,13 @@ class Converter {
     const StreamSum sum = check_stream_sum(state, plan, reference);
     std::string why = sum.wrong;
     if (!f.agrees())
-      why = text("the output of '", f.tensor, "' is off by ", scientific(f.deviation),
-                 " of its largest entry, rounding explains ", scientific(f.bound));
+      why = text("the output of '", f.furthest.what, "' is off by ", scientific(f.furthest.size),
+                 " of its largest entry, rounding explains ", scientific(f.furthest.bound));
     else if (!f.equivalent())
       why = text("the output of '", f.unseen, "' would agree ", f.reading, ", too (", printed("%.2g", f.power),
                  " of the bound): these rows do not show what is right");
     if (!why.empty()) {
+      found_.likely_cause = text("the description, as the reference shows: ", s.of, why);
       print(text("Not verified: ", o_.out, " was not written: in the reference ", why));
       return false;
     }
@@ -366,6 +368,10 @@ class Converter {
     same_ = same_ && check.equivalent;
     if (exactly) exact_ = exact_ && check.equivalent;
   }
+  void say(const Deviation& output, const std::string& when, bool exactly) {
+    found_.detectable = std::max(found_.detectable.value_or(0), output.bound);
+    say(deviation_text(when, output), {when + output.what, output.explained(), output.size, output.bound}, exactly);
+  }
 
   // Judges the conversion in f64, then the rounded result: every entry, the readers' outputs on random rows, the
   // logits.
@@ -381,13 +387,10 @@ class Converter {
     say(entries_text(when + "entries", found.entries),
         {when + "entries", found.entries.relation == EntryComparison::Relation::second_rounded, found.entries.share, 1},
         exactly);
-    const auto output = [&](const std::string& what, const Agreement& a) {
-      say(agreement_text(when + what, a), {when + what, a.equivalent(), a.deviation, a.bound()}, exactly);
-    };
-    output("readers of random rows", found.readers);
+    say(found.readers, when, exactly);
     if (!plan_) return;
     const auto logits = [&](const std::string& what, const Tensor& inputs) {
-      output(what, compare_models(file_.description, c.before(), metadata_, result, inputs));
+      say(compare_models(file_.description, c.before(), metadata_, result, inputs, what), when, exactly);
     };
     const training::ModelOptions options(file_.description);
     logits(random_inputs_text(options), options.inputs(kRandomRows, 1));
@@ -417,7 +420,7 @@ reports::Fields<Converted> converted_fields() {
   using Check = Converted::Check;
   const auto check =
       reports::Fields<Check>()
-          .add("what", &Check::what, "what was compared")
+          .add("what", &Check::what, "the compared entries or outputs")
           .add("equivalent", &Check::equivalent, "the two agree as far as rounding explains")
           .add("deviation", &Check::deviation, "relative; of entries the share of their bound; null: none")
           .add("bound", &Check::bound, "a larger deviation would be detected; null: none");
@@ -431,6 +434,10 @@ reports::Fields<Converted> converted_fields() {
       .add("tensors", &Converted::tensors, "number of its tensors; null: it was not written")
       .add("first_difference", &Converted::first_difference,
            "the entry with the largest difference beyond rounding; null: there is none", difference_fields())
+      .add(
+          "likely_cause", [](const Converted& c) { return if_any(c.likely_cause); }, "null: none was found")
+      .add("detectable", &Converted::detectable,
+           "a larger deviation of any output is detected; null: no output was compared")
       .add("checks", &Converted::checks, "every comparison", check);
 }
 

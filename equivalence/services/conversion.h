@@ -41,6 +41,8 @@ struct Converted {
   std::optional<size_t> tensors = {};
   std::vector<Check> checks = {};
   std::optional<equivalence::EntryPlace> first_difference = {};
+  std::string likely_cause = {};          // a wrong description, by the reference, or too coarse a dtype
+  std::optional<double> detectable = {};  // a larger deviation of any compared output is detected
 };
 
 // Converts or rotates a model, checks and writes it, and prints its findings. Writes nothing if the result is not

@@ -210,4 +210,13 @@ Explanation explain(const std::string& norm, const Row& x, const Row& dy, double
   return form->norm == NormKind::crms ? crms_norm(x, dy, eps) : rms_norm(norm, form->compressed(), x, dy, eps);
 }
 
+const reports::Schema<Explanation>& explain_schema() {
+  static const reports::Schema<Explanation> schema{"explain",
+                                                   "A norm applied to a row, and its gradient: `isonorm explain`.",
+                                                   reports::Fields<Explanation>()
+                                                       .add("y", &Explanation::y, "the normalised row")
+                                                       .add("dx", &Explanation::dx, "gradient of <dy, y> in the row")};
+  return schema;
+}
+
 }  // namespace isonorm::services

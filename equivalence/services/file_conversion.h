@@ -12,7 +12,7 @@ namespace isonorm::equivalence {
 // The findings about the result, in f64 before rounding or as stored.
 struct ConversionFindings : StateComparison {
   bool equivalent() const {
-    return entries.relation == EntryComparison::Relation::second_rounded && readers.equivalent();
+    return entries.relation == EntryComparison::Relation::second_rounded && readers.explained();
   }
 };
 

@@ -60,11 +60,11 @@ Tensor data_inputs(const Metadata& description, const std::string& path) {
   return source.batch(0).inputs;
 }
 
-std::string agreement_text(const std::string& where, const Agreement& a) {
-  return text(where,
-              printed(" differ by %.1e = %.1f eps of %s; one ulp of every weight does %.1e, allowed %.1e", a.deviation,
-                      a.deviation / epsilon(a.format), name_of(a.format), a.control, a.bound()),
-              a.equivalent() ? ": equivalent" : ": different");
+std::string deviation_text(const std::string& when, const Deviation& d) {
+  return text(when, d.what,
+              printed(" differ by %.1e = %.1f eps of %s; one ulp of every weight does %.1e, allowed %.1e", d.size,
+                      d.size / epsilon(d.format), name_of(d.format), d.control, d.bound),
+              d.explained() ? ": equivalent" : ": different");
 }
 
 std::string entries_text(const std::string& where, const EntryComparison& e) {

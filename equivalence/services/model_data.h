@@ -26,9 +26,9 @@ std::vector<streams::FileStream> described_streams(const std::string& path, cons
 // a text file. Throws if the data do not fit the model.
 Tensor data_inputs(const Metadata& description, const std::string& path);
 
-// "logits of data differ by 5.6e-16 = 2.5 eps of f64; one ulp of every weight does 1.1e-15, allowed 1.9e-14:
-// equivalent", with `where` = "logits of data".
-std::string agreement_text(const std::string& where, const equivalence::Agreement& agreement);
+// "in f64, logits of data differ by 5.6e-16 = 2.5 eps of f64; one ulp of every weight does 1.1e-15, allowed 1.9e-14:
+// equivalent", with `when` = "in f64, " and an output that compare_models() or compare_streams() compared.
+std::string deviation_text(const std::string& when, const equivalence::Deviation& output);
 
 // "entries differ by 43 % of what rounding explains: equivalent", with `where` = "entries"; if they differ, the entry
 // that differs most.

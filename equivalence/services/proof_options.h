@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "equivalence/lockstep/result.h"
+#include "equivalence/lockstep/prove.h"
 #include "training/options/option.h"
 
 namespace isonorm::services {

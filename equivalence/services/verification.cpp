@@ -140,17 +140,6 @@ std::vector<StreamVerdict> stream_verdicts(const Verified& v) {
   return all;
 }
 
-struct Output {
-  const std::string& what;
-  const Agreement& found;
-};
-
-std::vector<Output> outputs_of(const StreamVerdict& s) {
-  std::vector<Output> all;
-  for (const auto& [what, agreement] : s.found.outputs) all.push_back({what, agreement});
-  return all;
-}
-
 const char* relation_name(EntryComparison::Relation relation) {
   constexpr const char* kNames[] = {"identical",    "second_rounded", "first_rounded",
                                     "both_rounded", "through_a_form", "none"};
@@ -158,18 +147,12 @@ const char* relation_name(EntryComparison::Relation relation) {
 }
 
 reports::Fields<StreamVerdict> stream_fields() {
-  const auto output =
-      reports::Fields<Output>()
-          .add(
-              "what", [](const Output& o) { return o.what; }, "which output")
-          .add(
-              "equivalent", [](const Output& o) { return o.found.equivalent(); }, "rounding explains the deviation")
-          .add(
-              "deviation", [](const Output& o) { return o.found.deviation; }, "largest, relative to the largest output")
-          .add(
-              "control", [](const Output& o) { return o.found.control; }, "deviation if every weight moves by one ulp")
-          .add(
-              "detectable", [](const Output& o) { return o.found.bound(); }, "a larger deviation is detected");
+  const auto output = reports::Fields<Deviation>()
+                          .add("what", &Deviation::what, "which output")
+                          .add("equivalent", &Deviation::explained, "rounding explains the deviation")
+                          .add("deviation", &Deviation::size, "largest, relative to the largest output")
+                          .add("control", &Deviation::control, "deviation if every weight moves by one ulp")
+                          .add("detectable", &Deviation::bound, "a larger deviation is detected");
   return reports::Fields<StreamVerdict>()
       .add(
           "stream", [](const StreamVerdict& s) { return s.stream; }, "its name; empty: the file has one")
@@ -190,7 +173,9 @@ reports::Fields<StreamVerdict> stream_fields() {
           "options", [](const StreamVerdict& s) { return if_any(s.found.options); }, "options that differ; null: none")
       .add(
           "rotation", [](const StreamVerdict& s) { return if_any(s.found.rotation); }, "with --up-to; else null")
-      .add("outputs", outputs_of, "of the two models on the same inputs", output);
+      .add(
+          "outputs", [](const StreamVerdict& s) { return s.found.outputs; }, "of the two models on the same inputs",
+          output);
 }
 
 }  // namespace
@@ -230,8 +215,7 @@ const reports::Schema<Verified>& verify_schema() {
               [](const Verified& v) {
                 std::optional<double> largest;
                 for (const auto& [_, found] : v.streams)
-                  for (const auto& [what, agreement] : found.outputs)
-                    largest = std::max(largest.value_or(0), agreement.bound());
+                  for (const Deviation& output : found.outputs) largest = std::max(largest.value_or(0), output.bound);
                 return largest;
               },
               "a larger deviation of any output is detected; null: no output was compared")
@@ -252,7 +236,7 @@ std::vector<std::string> Verified::lines(bool quiet) const {
     if (!quiet && v.one_kind) {
       if (!v.rotation.empty()) all.push_back(of + printable(v.rotation));
       all.push_back(printable(entries_text(of + "entries", v.entries)));
-      for (const auto& [what, agreement] : v.outputs) all.push_back(agreement_text(of + what, agreement));
+      for (const Deviation& output : v.outputs) all.push_back(deviation_text(of, output));
     }
     all.push_back(of + printable(v.sentence()));
   }

@@ -16,7 +16,7 @@ reports::TextTable parameter_table(const AuditResult& r) {
       .columns = {"parameter", "shape", "numbers", "invisible", "directions", "share", "gradient there", "bound"},
       .caption =
           "Share: directions without gradient of all numbers. Gradient there: its part in those directions relative to "
-          "its size, in f64. Bound: what rounding explains of it."};
+          "its size, in f64. Bound: the part that rounding explains."};
   for (const AuditResult::Row& row : r.rows) {
     t.rows.push_back({{row.name}, {text(row.shape)}, reports::count_cell(row.numbers), {row.invisible}});
     if (row.directions > 0) {
@@ -44,7 +44,7 @@ reports::TextTable drift_table(const AuditResult& r) {
 }
 
 reports::TextTable error_table(const AuditResult& r) {
-  return {.heading = "What zero-row-sum readers change",
+  return {.heading = "Readers with zero row sums",
           .columns = {"error of the output", "readers as they are", "with zero row sums"},
           .caption = "Relative to the largest output of Pre-LN in f64.",
           .rows = {{{text("a shift of the stream by ", scientific(r.shift), " of its rms, in f64")},
@@ -119,7 +119,7 @@ const reports::Schema<AuditResult>& audit_schema() {
           .add(
               "invisible", [](const Row& r) { return if_any(r.invisible); },
               "directions without gradient in words; null: none")
-          .add("directions", &Row::directions, "how many of them there are")
+          .add("directions", &Row::directions, "their number")
           .add("gradient", &Row::gradient, "part of its gradient in these directions, relative to the gradient's size")
           .add("bound", &Row::bound, "largest such part that rounding explains");
   const auto drift = reports::Fields<Drift>()
@@ -128,11 +128,10 @@ const reports::Schema<AuditResult>& audit_schema() {
                          .add("f32", &Drift::f32, "the same in f32")
                          .add("bf16", &Drift::bf16, "the same in bf16");
   static const reports::Schema<AuditResult> schema{
-      "audit", "What the loss of a model cannot see, as `isonorm audit` measured it.",
+      "audit", "Directions of the parameters without gradient, as `isonorm audit` measured them.",
       reports::Fields<AuditResult>()
           .add(
-              "verdict",
-              [](const AuditResult& r) { return name_of(r.as_expected ? Verdict::equivalent : Verdict::different); },
+              "verdict", [](const AuditResult& r) { return name_of(r.verdict); },
               "`equivalent`: no direction that theory calls invisible has a gradient; else `different`")
           .add(
               "sentence", [](const AuditResult& r) { return sentence(r) + shown_text(r); }, "the numbers that decide")
@@ -145,7 +144,23 @@ const reports::Schema<AuditResult>& audit_schema() {
               },
               "the first parameter with such a gradient, which is 0 in theory; null: there is none",
               difference_fields())
-          .add("numbers", &AuditResult::numbers, "of all parameters")
+          .add(
+              "likely_cause",
+              [](const AuditResult& r) {
+                const Row* row = first_unexplained(r);
+                return row ? std::optional("the loss sees the " + row->invisible + " of " + row->name) : std::nullopt;
+              },
+              "a direction that the loss sees against the theory; null: none")
+          .add(
+              "detectable",
+              [](const AuditResult& r) {
+                std::optional<double> largest;
+                for (const Row& row : r.rows)
+                  if (row.directions > 0) largest = std::max(largest.value_or(0), row.bound);
+                return largest;
+              },
+              "a larger part of any gradient in invisible directions is detected; null: there are no such directions")
+          .add("numbers", &AuditResult::numbers, "number of trained numbers")
           .add("directions", &AuditResult::directions, "directions without gradient")
           .add(
               "share", [](const AuditResult& r) { return share(r.directions(), r.numbers()); }, "directions / numbers")
@@ -162,9 +177,9 @@ const reports::Schema<AuditResult>& audit_schema() {
 }  // namespace
 
 reports::Document document_of(const AuditResult& r) {
-  return {.title = "What the loss cannot see",
-          .tone = r.as_expected ? reports::Tone::good : reports::Tone::bad,
-          .verdict = r.as_expected ? "Equivalent" : "Different",
+  return {.title = "Directions that the loss cannot see",
+          .tone = tone_of(r.verdict),
+          .verdict = heading_of(r.verdict),
           .sentence = sentence(r) + shown_text(r),
           .tables = {parameter_table(r), drift_table(r), error_table(r)},
           .figures = {drift_figure(r)},

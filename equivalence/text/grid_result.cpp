@@ -53,7 +53,7 @@ reports::Fields<GridCell> cell_fields() {
 reports::Fields<TableResult> grid_fields() {
   return reports::Fields<TableResult>()
       .add(
-          "name", [](const TableResult& r) { return title_of(r.options); }, "what was trained")
+          "name", [](const TableResult& r) { return title_of(r.options); }, "model, norms and head")
       .add(
           "verdict", [](const TableResult& r) { return name_of(r.verdict); },
           "`equivalent`: every cell is as theory says")
@@ -81,7 +81,7 @@ reports::Fields<TableResult> grid_fields() {
             for (streams::Form form : r.visible.another_function) forms.push_back(name_of(form));
             return forms;
           },
-          "forms in which the model is another function");
+          "forms that make the model another function");
 }
 
 const TableResult& worst_of(std::span<const TableResult> grids) {
@@ -104,7 +104,7 @@ const reports::Schema<std::span<const TableResult>>& table_schema() {
               "the counts, or the first cell that is not as theory says")
           .add(
               "grids", [](Grids grids) { return std::vector<TableResult>(grids.begin(), grids.end()); },
-              "what was trained", grid_fields())
+              "one for each model", grid_fields())
           .add("cells", grid_cells, "of all grids, row by row", cell_fields())};
   return schema;
 }

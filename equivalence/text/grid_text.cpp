@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/printed.h"
-#include "equivalence/text/proof_text.h"
+#include "equivalence/judge/result_fields.h"
 #include "streams/stream.h"
 #include "training/from_outside.h"
 
@@ -83,9 +83,7 @@ std::pair<std::string, std::string> conclusion(const TableResult& r) {
     if (cell.observed == Verdict::equivalent) ++equivalent, largest = larger(largest, cell.deviation.loss);
     if (cell.observed == Verdict::different) ++different, smallest = std::min(smallest, cell.deviation.loss);
   }
-  const char* word = r.verdict == Verdict::equivalent  ? "Equivalent"
-                     : r.verdict == Verdict::different ? "Different"
-                                                       : "Undecided";
+  const char* word = heading_of(r.verdict);
   if (first)
     return {word, text(wrong, " of ", r.cells.size(), " cells, first ", first->variant.alias, " ", first->variant.name,
                        " with ", title_of(first->recipe), ": expected ", name_of(first->expected), " (", first->because,
@@ -113,7 +111,7 @@ std::string cell_text(const Cell& cell) {
 }
 
 reports::TextTable predicates_table(const std::vector<Recipe>& columns, const std::vector<Predicates>& predicates) {
-  reports::TextTable table{.heading = "What updates depend on", .columns = {"U"}};
+  reports::TextTable table{.heading = "Properties of the updates", .columns = {"U"}};
   for (int p = 0; p < kProperties; ++p) {
     const Property property = static_cast<Property>(p);
     table.columns.push_back(name_of(property));
@@ -140,7 +138,7 @@ reports::TextTable grid_table(const TableResult& r) {
           "within 30 times what one-ulp controls reach, plus 64 eps, at every step and for every seed. !: they do not. "
           "?: rounding alone explains as much as a negative control shows, or too little was seen. n/a: raw weights "
           "would be needed and are not there, or the architecture has no such model. A cell that ends with ?? "
-          "contradicts what is expected, which follows from what updates depend on."};
+          "contradicts the expectation, which follows from the properties of the update."};
   for (const Recipe& c : r.options.columns) table.columns.push_back(title_of(c));
   for (size_t row = 0; row < r.options.rows.size(); ++row) {
     table.rows.push_back({{text(r.options.rows[row].alias, " ", r.options.rows[row].name)}});
@@ -167,9 +165,10 @@ reports::TextTable variants_table(const TableResult& r) {
 
 reports::Document document_of(std::span<const TableResult> results) {
   const TableResult* worst = &results[0];
-  reports::Document d{
-      .title = "When are two trainings the same training?",
-      .about = "Ways to store and update a Transformer's weights, each trained beside Pre-LN with every optimizer."};
+  reports::Document d{.title = "When are two trainings the same training?",
+                      .about =
+                          "Ways to store and update a Transformer's weights, each trained side by side with Pre-LN for "
+                          "every optimizer."};
   double seconds = 0;
   for (const TableResult& r : results) {
     if (r.verdict > worst->verdict) worst = &r;

@@ -1,10 +1,9 @@
-#include "equivalence/text/proof_figures.h"
+#include "equivalence/text/proof_text.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "equivalence/judge/criterion.h"
-#include "equivalence/text/proof_text.h"
 #include "streams/form.h"
 
 namespace isonorm::equivalence {
@@ -94,13 +93,14 @@ reports::Figure deviation_figure(const ProofResult& proof) {
   for (size_t i = 0; i < charts.size(); ++i) figure.panels.push_back({.heading = names[i], .drawing = charts[i]});
   figure.caption =
       "Relative deviation at every step on a logarithmic axis; an exact zero lies on the lower edge. The shaded area "
-      "is what rounding alone does: up to the largest deviation of any control so far. A form is equivalent while it "
+      "is the effect of rounding alone: up to the largest deviation of any control so far. A form is equivalent while "
+      "it "
       "stays under the dashed bound; a negative control has to leave it at once. The bound detects mistakes below its "
       "limit, "
       "a third of what a negative control reaches";
   figure.caption += proof.horizon.ended_by.empty()
                         ? text(": all ", plural(proof.horizon.steps, "step"), ".")
-                        : text(": up to step ", proof.horizon.steps, ", the horizon, where the upright line stands.");
+                        : text(": up to step ", proof.horizon.steps, ", the horizon (the vertical line).");
   return figure;
 }
 

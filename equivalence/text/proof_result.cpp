@@ -60,7 +60,7 @@ reports::Fields<JudgedRun> run_fields() {
           [](const JudgedRun& r) {
             return r.run.first_difference ? std::optional(r.run.first_difference->place) : std::nullopt;
           },
-          "where it first leaves the bound; null: nowhere", difference_fields())
+          "the first entry beyond the bound; null: none", difference_fields())
       .add(
           "parameters", [](const JudgedRun& r) { return r.run.parameters; }, "number of trained numbers")
       .add(
@@ -106,7 +106,7 @@ const reports::Schema<ProofResult>& proof_schema() {
               [](const ProofResult& p) {
                 return Reach{p.horizon, p.reference.losses.size()};
               },
-              "the steps up to which a negative control is told from rounding", horizon)
+              "the steps at which a negative control can be told from rounding", horizon)
           .add(
               "detectable", [](const ProofResult& p) { return p.horizon.detectable; },
               "relative deviations from here on are detected at any step up to the horizon", magnitude_fields())
@@ -118,7 +118,7 @@ const reports::Schema<ProofResult>& proof_schema() {
           .add("runs", judged_runs, "the reference, the controls, the forms, the negative controls", run_fields())
           .add(
               "negative_reference_losses", [](const ProofResult& p) { return p.negative_reference.losses; },
-              "losses of the reference beside the negative controls, which train at a constant rate")};
+              "losses of the reference of the negative controls, which train at a constant rate")};
   return schema;
 }
 

@@ -5,7 +5,7 @@
 
 #include "core/printed.h"
 #include "equivalence/judge/criterion.h"
-#include "equivalence/text/proof_figures.h"
+#include "equivalence/judge/result_fields.h"
 #include "io/json_text.h"
 #include "training/from_outside.h"
 #include "training/model_row.h"
@@ -22,11 +22,11 @@ reports::TextTable runs_table(const ProofResult& proof) {
       .heading = "Runs",
       .columns = {"run", "parameters", "loss\n/ control", "gradient\n/ control", "weights\n/ control", "test\naccuracy",
                   "predicts\notherwise", "expected", "observed"},
-      .caption = "Largest relative deviation over the run, beside it the largest of any control over the same steps."};
+      .caption = "Largest relative deviation over the run / largest deviation of any control over the same steps."};
   if (proof.test_count > 0)
-    table.caption += text(
-        " Tested on ", proof.test_count, " ", name_of(proof.options.training.model.row().input),
-        " that the training never saw; the last of these columns counts predictions that are not those of layer_norm.");
+    table.caption +=
+        text(" Tested on ", proof.test_count, " ", name_of(proof.options.training.model.row().input),
+             " that the training never saw; \"predicts otherwise\" counts predictions that differ from layer_norm's.");
   Kind last = Kind::reference;
   const auto add = [&](const RunResult& run, Kind kind) {
     if (kind != last) table.rows.emplace_back();
@@ -126,12 +126,6 @@ json step_json(const RunResult& run, size_t step) {
 
 }  // namespace
 
-reports::Tone tone_of(Verdict v) {
-  return v == Verdict::equivalent  ? reports::Tone::good
-         : v == Verdict::different ? reports::Tone::bad
-                                   : reports::Tone::plain;
-}
-
 std::vector<reports::TextCell> deviation_cells(const RunResult& run) {
   std::vector<reports::TextCell> cells;
   for (const Quantity& q : kQuantities) {
@@ -170,7 +164,7 @@ reports::Document document_of(const ProofResult& proof) {
                                     "s trained side by side, and compared step by step. ", name_of(o.dtype), ", ",
                                     rows_text(o), ", ", plural(o.step_count(), "step"), "."),
                       .tone = tone_of(proof.verdict),
-                      .verdict = capitalized(name_of(proof.verdict)),
+                      .verdict = heading_of(proof.verdict),
                       .sentence = sentence_of(proof),
                       .tables = {runs_table(proof), reasons_table(proof)},
                       .figures = {loss_figure(proof), deviation_figure(proof)},

@@ -1,15 +1,14 @@
-// The report and the log of a proof.
+// The report, the figures and the log of a proof. The figures are the comparisons of the paper's figures 6 and 7, and
+// the deviations that they do not show.
 #pragma once
 
 #include <string>
 
-#include "equivalence/lockstep/result.h"
+#include "equivalence/lockstep/prove.h"
+#include "reports/figure.h"
 #include "reports/result.h"
 
 namespace isonorm::equivalence {
-
-// good: equivalent; bad: different.
-reports::Tone tone_of(Verdict verdict);
 
 // "rms_norm", "rms_norm projected_once", "rms_norm, gains frozen", "layer_norm + 1 ulp (3)": control 3.
 std::string run_name(const RunResult& run);
@@ -23,6 +22,13 @@ reports::Document document_of(const ProofResult& proof);
 // The sentence of the document, and its JSON.
 std::string sentence_of(const ProofResult& proof);
 const reports::Schema<ProofResult>& proof_schema();
+
+// The losses of all forms in one chart, and the losses of the negative controls in another.
+reports::Figure loss_figure(const ProofResult& proof);
+
+// Loss, gradient and weights: each run's deviation from the reference at every step, on one logarithmic axis with the
+// area that the controls reach and the bound of the criterion.
+reports::Figure deviation_figure(const ProofResult& proof);
 
 // The log of a proof: JSON, a line per step, after log_manifest() (training_log.h). The line of a step: phase, step,
 // lr, the reference's loss, and the loss and deviations of every control and run of this phase.

@@ -69,7 +69,7 @@ class EntryCheck::Comparer {
   }
 
   void differ(const std::string& name, double a, double b, std::string reason) {
-    all_.rows_.shares = {INFINITY, INFINITY, INFINITY, INFINITY, INFINITY};
+    all_.rows_.rule_out_rounding();
     if (result_.reason.empty()) result_.reason = std::move(reason);
     if (!all_.rows_.largest) all_.rows_.largest = EntryPlace{name, {}, b, a, INFINITY};
   }
@@ -163,8 +163,8 @@ class EntryCheck::Comparer {
     const NumberFormat of_x = a_.format(name), of_y = b_.format(name);
     const bool second = floating && becomes(x, y, of_y, name), first = floating && becomes(y, x, of_x, name);
     if (second || first) {
-      if (!second) all_.rows_.shares.second = all_.rows_.shares.through = INFINITY;
-      if (!first) all_.rows_.shares.first = INFINITY;
+      if (!second) all_.rows_.second_rounded = all_.rows_.second_rounded_and_flipped = INFINITY;
+      if (!first) all_.rows_.first_rounded = INFINITY;
       return;
     }
     const std::vector<double> p = detach(x).to(DType::f64).to_vector<double>(),
@@ -204,9 +204,9 @@ EntryComparison EntryCheck::result() const {
     if (found.equivalent() || !found.comparable || !(share <= 1)) return;
     found.relation = relation, found.share = share;
   };
-  relate(rows_.shares.second, identical_ ? Relation::identical : Relation::second_rounded);
-  relate(rows_.shares.first, Relation::first_rounded);
-  relate(rows_.shares.both, Relation::both_rounded);
+  relate(rows_.second_rounded, identical_ ? Relation::identical : Relation::second_rounded);
+  relate(rows_.first_rounded, Relation::first_rounded);
+  relate(rows_.both_rounded, Relation::both_rounded);
   if (found.equivalent()) found.largest.reset();
   if (found.equivalent() || !found.reason.empty()) return found;
   const char* where = rotated_   ? "in the coordinates of the second"

@@ -45,11 +45,11 @@ class EntryCheck {
 
   bool comparable() const { return result_.comparable; }
   // True if B is A rounded once, except that one value of each slice of A may have been rounded the other way.
-  bool through() const { return result_.comparable && rows_.shares.through <= 1; }
-  double through_share() const { return rows_.shares.through; }
+  bool through() const { return result_.comparable && rows_.second_rounded_and_flipped <= 1; }
+  double through_share() const { return rows_.second_rounded_and_flipped; }
   // True if rounding in a form between the two may explain the differences: at most 2 + ln d half ulps of an entry (a
   // row of Q sums to less than 1 + ln d). The entry that crms_norm does not store may differ by d half ulps.
-  bool may_have_come_through() const { return result_.comparable && rows_.shares.between <= 1; }
+  bool may_have_come_through() const { return result_.comparable && rows_.rounded_between <= 1; }
 
  private:
   class Comparer;

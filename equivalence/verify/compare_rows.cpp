@@ -78,25 +78,26 @@ class RowComparer {
     }
     if (total == 0) return;
     const double f64 = rules_.arithmetic * (size_x + size_y) + static_cast<double>(n) * smallest_step(DType::f64);
-    Shares row_shares;
+    RowFindings here;
     if (total < INFINITY)
       for (size_t i = 0; i < n; ++i) {
         const double difference = std::abs(x.value[i] - y.value[i]), of_x = x.rounding[i], of_y = y.rounding[i] + f64;
-        raise(row_shares.second, difference, of_y);
-        raise(row_shares.first, difference, of_x + f64);
-        raise(row_shares.both, difference, of_x + of_y);
-        raise(row_shares.through, difference, of_y + x.flip);
+        raise(here.second_rounded, difference, of_y);
+        raise(here.first_rounded, difference, of_x + f64);
+        raise(here.both_rounded, difference, of_x + of_y);
+        raise(here.second_rounded_and_flipped, difference, of_y + x.flip);
       }
     else
-      row_shares.second = row_shares.first = row_shares.both = row_shares.through = INFINITY;
-    if (row_shares.second > 1) {
+      here.second_rounded = here.first_rounded = here.both_rounded = here.second_rounded_and_flipped = INFINITY;
+    if (here.second_rounded > 1) {
       beyond_.clear();
       for (size_t i = 0; i < n; ++i)
         beyond_.push_back(std::max(0.0, std::abs(x.value[i] - y.value[i]) - y.rounding[i] - f64));
-      row_shares.through = std::max(row_shares.through, flipped_share(beyond_, x.flip, rules_.map));
+      here.second_rounded_and_flipped =
+          std::max(here.second_rounded_and_flipped, flipped_share(beyond_, x.flip, rules_.map));
     }
-    found_.shares.add(row_shares);
-    if (row_shares.both > 1) take_down(row, x, y, f64, size_x + size_y);
+    found_.add(here);
+    if (here.both_rounded > 1) take_down(row, x, y, f64, size_x + size_y);
   }
 
   const RowFindings& found() const { return found_; }
@@ -119,8 +120,8 @@ class RowComparer {
       const double difference = std::abs(x.value[i] - y.value[i]), bound = x.rounding[i] + y.rounding[i] + f64;
       if (share(difference, bound) <= 1) continue;
       const double halves = i + 1 == n ? static_cast<double>(n) : 2 + std::log(static_cast<double>(n));
-      found_.shares.between =
-          std::max(found_.shares.between, share(difference, bound + halves * rules_.coarsest / 2 * size));
+      found_.rounded_between =
+          std::max(found_.rounded_between, share(difference, bound + halves * rules_.coarsest / 2 * size));
       ++found_.differing;
       const double deviation = difference / largest;
       if (found_.largest && !(deviation > found_.largest->deviation)) continue;
@@ -139,9 +140,15 @@ class RowComparer {
 }  // namespace
 
 void RowFindings::add(const RowFindings& other) {
-  shares.add(other.shares);
+  for (auto share : {&RowFindings::second_rounded, &RowFindings::first_rounded, &RowFindings::both_rounded,
+                     &RowFindings::second_rounded_and_flipped, &RowFindings::rounded_between})
+    this->*share = std::max(this->*share, other.*share);
   entries += other.entries, differing += other.differing, blind = blind || other.blind;
   if (other.largest && (!largest || other.largest->deviation > largest->deviation)) largest = other.largest;
+}
+
+void RowFindings::rule_out_rounding() {
+  second_rounded = first_rounded = both_rounded = second_rounded_and_flipped = rounded_between = INFINITY;
 }
 
 RowFindings compare_rows(const std::string& name, const Canonical::Rows& a, const Canonical::Rows& b,

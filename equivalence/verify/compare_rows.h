@@ -2,7 +2,6 @@
 // which rule holds?
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -12,24 +11,19 @@
 
 namespace isonorm::equivalence {
 
-// The largest share of its bound that an entry uses, for each explanation. NaN counts as infinity.
-struct Shares {
-  double second = 0, first = 0, both = 0, through = 0, between = 0;
-
-  void add(const Shares& other) {
-    for (auto share : {&Shares::second, &Shares::first, &Shares::both, &Shares::through, &Shares::between})
-      this->*share = std::max(this->*share, other.*share);
-  }
-};
-
 // The findings about some rows. add() joins the findings about others.
 struct RowFindings {
-  Shares shares;
-  std::optional<EntryPlace> largest;  // the largest difference beyond rounding
+  // For each explanation the largest share of its bound that an entry uses: at most 1 if it explains every entry. NaN
+  // counts as infinity.
+  double second_rounded = 0, first_rounded = 0, both_rounded = 0;
+  double second_rounded_and_flipped = 0;  // and one value of each slice of the first was rounded the other way
+  double rounded_between = 0;             // both, and rounding in a form between the two
+  std::optional<EntryPlace> largest;      // the largest difference beyond rounding
   int64_t entries = 0, differing = 0;
   bool blind = false;  // entries that the function does not see differ beyond rounding
 
   void add(const RowFindings& other);
+  void rule_out_rounding();  // no explanation holds any more
 };
 
 struct RowRules {

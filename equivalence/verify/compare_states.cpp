@@ -112,7 +112,7 @@ bool explained(const Side& from, Form form, const Side& to, EntryComparison& res
   }
 }
 
-Agreement compare_readers(const Side& a, const Side& b, std::map<std::string, double>* of) {
+Deviation compare_readers(const Side& a, const Side& b, std::map<std::string, double>* of) {
   ReaderCheck check(a.plan, b.plan);
   each_pair(a, b, true, true, [&](const Piece& p, const Piece& q, bool last, bool) {
     last ? check.read(p, q) : check.write(p, q);
@@ -189,7 +189,7 @@ StateComparison compare_states(const LazyState& a, const streams::Plan& plan_a, 
   return compare({"first", a, plan_a}, {"second", b, plan_b}, true);
 }
 
-Agreement compare_streams(const LazyState& a, const streams::Plan& plan_a, const LazyState& b,
+Deviation compare_streams(const LazyState& a, const streams::Plan& plan_a, const LazyState& b,
                           const streams::Plan& plan_b, std::map<std::string, double>* of) {
   return compare_readers({"first", a, plan_a}, {"second", b, plan_b}, of);
 }

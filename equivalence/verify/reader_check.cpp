@@ -141,8 +141,8 @@ void ReaderCheck::write(const Piece& a, const Piece& b) {
 }
 
 // The rows after a reader's norm. The controls move its gain and bias, too.
-const ReaderCheck::Copies& ReaderCheck::Side::seen_by(const Piece& piece, const StreamReader& reader,
-                                                      const Piece& partner) {
+const ReaderCheck::Copies& ReaderCheck::Side::normalised_for(const Piece& piece, const StreamReader& reader,
+                                                             const Piece& partner) {
   if (!rows[0].defined())
     for (size_t i = 0; i < rows.size(); ++i) {
       std::vector<Tensor> all;
@@ -172,8 +172,8 @@ void ReaderCheck::read(const Piece& a, const Piece& b) {
     check(partner != readers_b.end(), "stream check: there is no reader '", reader.name, "' in the second");
     Generator generator{kSeed, begin_of(a)};
     const Tensor factors = combinations(reader.weight.size(0), generator);
-    const auto see = [&](Side& side, const Piece& own, const Piece& other, const StreamReader& of) {
-      const Copies& x = side.seen_by(own, of, other);
+    const auto outputs = [&](Side& side, const Piece& own, const Piece& other, const StreamReader& of) {
+      const Copies& x = side.normalised_for(own, of, other);
       const Copies weights = combined<Copies>(factors, of.weight, step(own, other, of.tensor), generator);
       Copies y, biases;
       if (of.bias.defined())
@@ -183,39 +183,39 @@ void ReaderCheck::read(const Piece& a, const Piece& b) {
         y[i] = linear(x[i], weights[i], of.bias.defined() ? flatten(biases[i]) : Tensor());
       return y;
     };
-    const Copies of_a = see(a_, a, b, reader), of_b = see(b_, b, a, *partner);
-    Seen& s = seen_[reader.name];
+    const Copies of_a = outputs(a_, a, b, reader), of_b = outputs(b_, b, a, *partner);
+    ReaderOutputs& found = outputs_[reader.name];
     for (size_t side = 0; side < 2; ++side) {
       const Copies& y = side == 0 ? of_a : of_b;
-      s.scale[side] = larger(s.scale[side], largest_entry(y[0]));
-      for (size_t i = 1; i < y.size(); ++i) s.moved[side] = larger(s.moved[side], largest_entry(y[i] - y[0]));
+      found.largest[side] = larger(found.largest[side], largest_entry(y[0]));
+      for (size_t i = 1; i < y.size(); ++i) found.moved[side] = larger(found.moved[side], largest_entry(y[i] - y[0]));
     }
     const Tensor difference = of_a[0] - of_b[0];
-    s.of_writer.resize(writers_.size() + 1);
-    for (size_t w = 0; w < s.of_writer.size(); ++w)
-      s.of_writer[w] =
-          larger(s.of_writer[w], largest_entry(narrow(difference, 0, static_cast<int64_t>(w) * kSamples, kSamples)));
+    found.difference.resize(writers_.size() + 1);
+    for (size_t w = 0; w < found.difference.size(); ++w)
+      found.difference[w] = larger(found.difference[w],
+                                   largest_entry(narrow(difference, 0, static_cast<int64_t>(w) * kSamples, kSamples)));
   }
 }
 
-Agreement ReaderCheck::result(std::map<std::string, double>* of) const {
-  Agreement agreement{.format = format_};
+Deviation ReaderCheck::result(std::map<std::string, double>* of) const {
+  double size = 0, control = 0;
   const auto relative = [](double d, double scale) { return d == 0 ? 0 : d / scale; };
-  for (const auto& [name, s] : seen_) {
+  for (const auto& [name, output] : outputs_) {
     double whole = 0;
-    for (size_t w = 0; w < s.of_writer.size(); ++w) {
-      const double off = relative(s.of_writer[w], s.scale[0]);
+    for (size_t w = 0; w < output.difference.size(); ++w) {
+      const double off = relative(output.difference[w], output.largest[0]);
       whole = larger(whole, off);
       if (!of || w == writers_.size()) continue;
       double& worst = (*of)[writers_[w]];
       worst = larger(worst, off);
     }
     if (of) (*of)[name] = whole;
-    agreement.deviation = larger(agreement.deviation, whole);
+    size = larger(size, whole);
     for (size_t side = 0; side < 2; ++side)
-      agreement.control = larger(agreement.control, relative(s.moved[side], s.scale[side]));
+      control = larger(control, relative(output.moved[side], output.largest[side]));
   }
-  return agreement;
+  return output_deviation("readers of random rows", size, control, format_);
 }
 
 }  // namespace isonorm::equivalence

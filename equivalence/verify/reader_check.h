@@ -35,7 +35,7 @@ class ReaderCheck {
   void read(const Piece& a, const Piece& b);
   // If `of` is not null, it gets the deviation of each reader, and for each writer the largest deviation in its rows
   // that a reader sees.
-  Agreement result(std::map<std::string, double>* of = nullptr) const;
+  Deviation result(std::map<std::string, double>* of = nullptr) const;
 
  private:
   using Copies = std::array<Tensor, 1 + kControls>;  // the values themselves, then the moved ones
@@ -45,18 +45,18 @@ class ReaderCheck {
     std::string norm;             // the norm of `normalised`; readers with the same norm follow one another
     int64_t parts = 1;            // rows side by side in `normalised`
     Copies normalised;
-    const Copies& seen_by(const Piece& piece, const StreamReader& reader, const Piece& partner);
+    const Copies& normalised_for(const Piece& piece, const StreamReader& reader, const Piece& partner);
   };
-  struct Seen {  // by one reader
-    std::array<double, 2> scale{};
-    std::array<double, 2> moved{};       // largest difference between a side and its moved copies
-    std::vector<double> of_writer = {};  // largest difference of the two by writer, then for their sum
+  struct ReaderOutputs {
+    std::array<double, 2> largest{};      // largest output of each side
+    std::array<double, 2> moved{};        // largest difference between a side and its moved copies
+    std::vector<double> difference = {};  // largest difference of the two sides by writer, then for the writers' sum
   };
   void note(const Piece& a, const Piece& b);
 
   std::vector<std::string> writers_;
   Side a_, b_;
-  std::map<std::string, Seen> seen_;
+  std::map<std::string, ReaderOutputs> outputs_;  // by reader
   NumberFormat format_ = DType::f64;
 };
 

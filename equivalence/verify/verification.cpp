@@ -20,7 +20,7 @@ void check_of_model(const char* which, const TensorMap& expected, const TensorMa
     check(found != nullptr, "the ", which, " file describes a model with a tensor '", name, "' of shape ",
           tensor.shape(), ", which it does not hold");
     check(found->shape() == tensor.shape(), "the ", which, " file describes a model whose '", name, "' has shape ",
-          tensor.shape(), ", and holds one of shape ", found->shape());
+          tensor.shape(), ", and holds it with shape ", found->shape());
   }
 }
 
@@ -104,8 +104,8 @@ Judgement Verification::judgement() const {
     return j;
   }
   std::string unlike;
-  for (const auto& [what, agreement] : outputs)
-    if (!agreement.equivalent()) unlike += text(unlike.empty() ? "" : " and ", what);
+  for (const Deviation& output : outputs)
+    if (!output.explained()) unlike += text(unlike.empty() ? "" : " and ", output.what);
   const bool differ = entries.comparable && entries.finite && !entries.equivalent();
   if (options.empty() && entries.equivalent() && unlike.empty()) {
     const std::string how = entries.relation == Relation::through_a_form
@@ -131,7 +131,7 @@ Judgement Verification::judgement() const {
       j.reason = text("the two are not one function: ", entries.reason, ".");
     else
       j.reason = text(
-          "no ", outputs.front().first, " show it, but the entries differ: ", entries.reason,
+          "no ", outputs.front().what, " show it, but the entries differ: ", entries.reason,
           ". Units in another order would do that, and so would a change that these outputs are too coarse to show.");
     if (!options.empty()) j.reason += text(" Their options differ: ", options, ".");
   }
@@ -167,7 +167,7 @@ Verification verify_models(const training::OpenModelFile& a, const training::Ope
   v.options = different_options(training::describe(*model_a), training::describe(*model_b), !forms);
   if (!v.entries.comparable || !same_inputs(first.description(), second.description())) return v;
   const auto compare = [&](const std::string& what, const Tensor& inputs) {
-    v.outputs.emplace_back(what, compare_models(a.description, a.state, b.description, b.state, to(inputs, device)));
+    v.outputs.push_back(compare_models(a.description, a.state, b.description, b.state, to(inputs, device), what));
   };
   compare(random_inputs_text(first), first.inputs(kRandomRows, 1));
   for (const auto& [what, inputs] : more) compare(what, inputs);
@@ -180,7 +180,7 @@ void check_described(const Metadata& description, const streams::Plan& plan) {
   const nn::TransformerOptions& t = options.transformer();
   training::check_carried(t);
   const streams::Form form = training::stored_form(options);
-  check(form == plan.form, "spec: the file says that its tensors are those of ", name_of(form), ", not of ",
+  check(form == plan.form, "spec: the file says that its tensors belong to ", name_of(form), ", not of ",
         name_of(plan.form));
   check(t.width == plan.width, "spec: the file says that its stream has width ", t.width, ", not ", plan.width);
   for (const streams::NormPlace& n : plan.norms)
@@ -204,7 +204,7 @@ Verification verify_streams(const training::OpenModelFile& a, const streams::Pla
   else
     static_cast<StateComparison&>(c) = compare_states(of_a, plan_a, of_b, plan_b);
   v.entries = std::move(c.entries), v.rotation = std::move(c.found);
-  if (v.entries.comparable && v.entries.finite) v.outputs.emplace_back("readers of random rows", c.readers);
+  if (v.entries.comparable && v.entries.finite) v.outputs.push_back(c.readers);
   return v;
 }
 

@@ -113,9 +113,13 @@ std::string random_inputs_text(const training::ModelOptions& options) {
   return text(all, ", the first ", options.shown_context(), " of ", options.context(), " positions,");
 }
 
-double Agreement::bound() const { return 4 * control + 64 * epsilon(DType::f64); }
-
-bool Agreement::equivalent() const { return deviation <= bound(); }
+Deviation output_deviation(std::string what, double size, double control, NumberFormat format) {
+  return {.what = std::move(what),
+          .size = size,
+          .bound = 4 * control + 64 * epsilon(DType::f64),
+          .control = control,
+          .format = format};
+}
 
 ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline, Form to, bool inference) {
   const training::ModelOptions options(description);
@@ -153,8 +157,8 @@ Tensor logits(const Metadata& description, const TensorMap& state, const Tensor&
   return (*model)(inputs);
 }
 
-Agreement compare_models(const Metadata& description_a, const LazyState& a, const Metadata& description_b,
-                         const LazyState& b, const Tensor& inputs) {
+Deviation compare_models(const Metadata& description_a, const LazyState& a, const Metadata& description_b,
+                         const LazyState& b, const Tensor& inputs, std::string what) {
   NoGrad no_grad;
   int64_t numbers = kBlock, each = 0;  // logits that are kept; logits per row of inputs
   for (const auto& [name, tensor] : a.outline) numbers += tensor.numel();
@@ -183,10 +187,10 @@ Agreement compare_models(const Metadata& description_a, const LazyState& a, cons
       controls[2 * i + 1].add(found, outputs(moved(description_b, b, a, i + 1), done));
     for (const Tensor& block : expected) done += block.size(0);
   }
-  Agreement agreement{.deviation = distance.relative(),
-                      .format = coarser(coarsest(a.outline, a.half), coarsest(b.outline, b.half))};
-  for (const Distance& control : controls) agreement.control = larger(agreement.control, control.relative());
-  return agreement;
+  double moved = 0;
+  for (const Distance& control : controls) moved = larger(moved, control.relative());
+  return output_deviation(std::move(what), distance.relative(), moved,
+                          coarser(coarsest(a.outline, a.half), coarsest(b.outline, b.half)));
 }
 
 }  // namespace isonorm::equivalence

@@ -14,16 +14,10 @@
 
 namespace isonorm::equivalence {
 
-// A largest relative deviation, and the deviation that one ulp causes in either model. Rounding moves a weight by at
-// most half a unit, and the control moves it by a whole one. Both run in f64 and nothing trains, so four times the
-// control is enough (0.1 to 0.6 times the control were seen).
-struct Agreement {
-  double deviation = 0;
-  double control = 0;
-  NumberFormat format = DType::f64;  // the coarsest format of a weight that the control moved by an ulp
-  double bound() const;              // 4 control + 64 eps of f64: the largest deviation that rounding explains
-  bool equivalent() const;           // false for NaN
-};
+// The deviation of outputs that are computed in f64, with the bound 4 control + 64 eps of f64. Rounding moves a weight
+// by at most half a unit, and the control moves it by a whole one. Nothing trains, so four times the control is enough
+// (0.1 to 0.6 times the control were seen).
+Deviation output_deviation(std::string what, double size, double control, NumberFormat format = DType::f64);
 
 // The conversion of a described model: the new model's state with all its parameters, and its description.
 struct ModelConversion {
@@ -55,18 +49,19 @@ ModelConversion convert_model(const training::ModelFile& file, streams::Form to,
 // The logits of a described model in f64 with this state.
 Tensor logits(const Metadata& description, const TensorMap& state, const Tensor& inputs);
 
-// max |logits_a - logits_b| / max |logits_a| on the same inputs, in blocks of rows. The controls are two copies of each
+// output_deviation() of max |logits_a - logits_b| / max |logits_a| on the same inputs, in blocks of rows. what: of the
+// result. The controls are two copies of each
 // model with every tensor moved by an ulp of its dtype, or of the partner's dtype if that is coarser. The largest
 // control counts, so the verdict does not depend on the order of the two. The six models run one after another: in
 // memory are one model in f64, and two models' logits of some rows, which take about the memory of a model. Throws if
 // the models do not take the same inputs, or give logits of different shapes.
-Agreement compare_models(const Metadata& description_a, const LazyState& a, const Metadata& description_b,
-                         const LazyState& b, const Tensor& inputs);
+Deviation compare_models(const Metadata& description_a, const LazyState& a, const Metadata& description_b,
+                         const LazyState& b, const Tensor& inputs, std::string what = "logits");
 
 // The findings about two states: every entry, and the readers' outputs for random rows.
 struct StateComparison {
   EntryComparison entries;
-  Agreement readers;
+  Deviation readers;
   std::map<std::string, double> deviations = {};  // by tensor, in the readers' outputs
 };
 
@@ -81,7 +76,7 @@ struct StateComparison {
 EntryComparison compare_entries(const LazyState& a, const streams::Plan& plan_a, const LazyState& b,
                                 const streams::Plan& plan_b);
 // Compares readers (reader_check.h). If `of` is not null, it gets each tensor's deviation.
-Agreement compare_streams(const LazyState& a, const streams::Plan& plan_a, const LazyState& b,
+Deviation compare_streams(const LazyState& a, const streams::Plan& plan_a, const LazyState& b,
                           const streams::Plan& plan_b, std::map<std::string, double>* of = nullptr);
 // Both at once; readers only if entries are comparable. Throws if a mapped tensor is not finite.
 StateComparison compare_states(const LazyState& a, const streams::Plan& plan_a, const LazyState& b,
@@ -92,9 +87,9 @@ struct Verification {
   std::string options;   // the options that differ between the two models, by name
   bool one_kind = true;  // false: they are models of two kinds (a GPT and a ViT), and nothing was compared
   EntryComparison entries;
-  std::vector<std::pair<std::string, Agreement>> outputs = {};  // the compared outputs, with their description
-  bool may_be_rotated = false;  // by forms and norms, one could be a rotation of the other
-  std::string rotation = {};    // the line about the rotation, if entries were compared up to one (up_to_rotation.h)
+  std::vector<Deviation> outputs = {};  // "logits of random inputs", "readers of random rows"
+  bool may_be_rotated = false;          // by forms and norms, one could be a rotation of the other
+  std::string rotation = {};  // the line about the rotation, if entries were compared up to one (up_to_rotation.h)
 
   // undecided: entries differ, and a rotation of the stream may connect the two.
   Judgement judgement() const;

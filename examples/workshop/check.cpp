@@ -25,7 +25,7 @@ std::vector<std::vector<float>> results(const Task& task, const Step& step, int 
 }
 
 // The largest |actual - expected| / tolerance; infinite if there is a NaN.
-double largest_error(const std::vector<float>& actual, const Expected& expected) {
+double largest_error(const std::vector<float>& actual, const ExpectedValues& expected) {
   double largest = 0;
   for (size_t i = 0; i < actual.size(); ++i) {
     const double error = std::abs(double{actual[i]} - expected.value[i]) / expected.tolerance;
@@ -36,14 +36,14 @@ double largest_error(const std::vector<float>& actual, const Expected& expected)
 
 }  // namespace
 
-void check_steps(const Task& task, std::span<Verdict> verdicts) {
+void check_steps(const Task& task, std::span<StepErrors> errors) {
   const Reference r = reference(task.spec, task.in, task.dy);
-  const Expected* expected[] = {&r.y, &r.dx, &r.dgain, &r.dbias};
-  for (size_t s = 0; s < verdicts.size(); ++s) {
+  const ExpectedValues* expected[] = {&r.y, &r.dx, &r.dgain, &r.dbias};
+  for (size_t s = 0; s < errors.size(); ++s) {
     const auto alone = results(task, steps()[s], 1), together = results(task, steps()[s], 3);
     for (size_t k = 0; k < alone.size(); ++k) {
-      verdicts[s].error = std::max(verdicts[s].error, largest_error(alone[k], *expected[k]));
-      verdicts[s].same_bits &= std::memcmp(alone[k].data(), together[k].data(), alone[k].size() * sizeof(float)) == 0;
+      errors[s].error = std::max(errors[s].error, largest_error(alone[k], *expected[k]));
+      errors[s].same_bits &= std::memcmp(alone[k].data(), together[k].data(), alone[k].size() * sizeof(float)) == 0;
     }
   }
 }

@@ -5,12 +5,12 @@
 
 namespace isonorm::workshop {
 
-struct Verdict {
+struct StepErrors {
   double error = 0;       // largest error / tolerance
   bool same_bits = true;  // with one thread and with three
 };
 
-// Updates the verdict on each step with its results for the task.
-void check_steps(const Task& task, std::span<Verdict> verdicts);
+// Updates the errors of each step with its results for the task.
+void check_steps(const Task& task, std::span<StepErrors> errors);
 
 }  // namespace isonorm::workshop

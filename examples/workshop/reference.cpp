@@ -7,7 +7,7 @@
 namespace isonorm::workshop {
 namespace {
 
-void set_tolerance(Expected& e, int64_t terms, double largest) {
+void set_tolerance(ExpectedValues& e, int64_t terms, double largest) {
   for (const double v : e.value) largest = std::max(largest, std::abs(v));
   e.tolerance = 4 * std::numeric_limits<float>::epsilon() * std::sqrt(static_cast<double>(terms)) * largest;
 }

@@ -11,12 +11,12 @@ namespace isonorm::workshop {
 
 // tolerance: 4 eps(f32) sqrt(n) s, with n the number of terms in an entry's sums, and s the largest term or result.
 // Rounding errors are independent, so they grow like a random walk.
-struct Expected {
+struct ExpectedValues {
   std::vector<double> value;
   double tolerance = 0;
 };
 struct Reference {
-  Expected y, dx, dgain, dbias;
+  ExpectedValues y, dx, dgain, dbias;
 };
 Reference reference(const NormSpec& spec, const kernels::NormInputs& in, const Tensor& dy);
 

@@ -49,7 +49,7 @@ std::vector<Times> time_steps(const Task& task, int rounds) {
   return times;
 }
 
-void print_table(const Task& task, const std::vector<Times>& times, const std::vector<Verdict>& verdicts) {
+void print_table(const Task& task, const std::vector<Times>& times, const std::vector<StepErrors>& errors) {
   std::printf(
       "LayerNorm of [%lld, %lld], f32, %.2f MiB a tensor. %s, %s, %d threads; medians of %zu rounds in turn\n\n",
       static_cast<long long>(task.in.x.size(0)), static_cast<long long>(task.in.x.size(1)),
@@ -72,7 +72,7 @@ void print_table(const Task& task, const std::vector<Times>& times, const std::v
       row.push_back({printed("%.2f", ms[k] / memcpy_ms[k])});
       before[k] = ms[k];
     }
-    row.push_back({i > 0 ? printed("%.2f", verdicts[i - 1].error) : ""});
+    row.push_back({i > 0 ? printed("%.2f", errors[i - 1].error) : ""});
     table.rows.push_back(std::move(row));
   }
   std::fputs(to_text(table, false).c_str(), stdout);
@@ -94,19 +94,19 @@ int main(int argc, char** argv) try {
 
   // Rows shorter than a register, odd sizes, several blocks; a large mean; an eps that matters; 8 MiB, stored past the
   // caches.
-  std::vector<Verdict> verdicts(steps().size());
+  std::vector<StepErrors> errors(steps().size());
   for (const auto& [r, w] : {std::pair{1, 1}, {3, 5}, {33, 16}, {70, 197}, {600, 96}})
     for (const double mean : {0., 1000.})
-      for (const double eps : {1e-5, 0.3}) check_steps(Task(r, w, mean, eps), verdicts);
-  check_steps(Task(2048, 1024), verdicts);
+      for (const double eps : {1e-5, 0.3}) check_steps(Task(r, w, mean, eps), errors);
+  check_steps(Task(2048, 1024), errors);
   const Task task(rows, width);
-  check_steps(task, verdicts);
+  check_steps(task, errors);
 
-  print_table(task, time_steps(task, rounds), verdicts);
+  print_table(task, time_steps(task, rounds), errors);
   int wrong = 0;
-  for (size_t s = 0; s < verdicts.size(); ++s) {
-    if (verdicts[s].error > 1) ++wrong, std::printf("wrong: %s differs from the reference\n", steps()[s].name);
-    if (!verdicts[s].same_bits) ++wrong, std::printf("wrong: the bits of %s hang on the threads\n", steps()[s].name);
+  for (size_t s = 0; s < errors.size(); ++s) {
+    if (errors[s].error > 1) ++wrong, std::printf("wrong: %s differs from the reference\n", steps()[s].name);
+    if (!errors[s].same_bits) ++wrong, std::printf("wrong: the bits of %s hang on the threads\n", steps()[s].name);
   }
   return wrong > 0;
 } catch (const std::exception& e) {

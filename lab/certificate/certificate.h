@@ -69,7 +69,7 @@ struct CertificateResult {
   bool interrupted = false;  // nothing is concluded
   double seconds = 0;
 
-  bool certified() const { return verdict == Verdict::equivalent; }
+  bool equivalent() const { return verdict == Verdict::equivalent; }
   // The trajectories of the architectures, then those of the regimes.
   std::vector<const Trajectory*> all_trajectories() const;
 };
@@ -92,7 +92,7 @@ void conclude(CertificateResult& result);
 
 // --- the report ---
 
-// "Certified: ..." with the figures and the detectable change, or "Not certified: ..." or "Undecided: ..." with the
+// "Equivalent: ..." with the figures and the detectable change, or "Different: ..." or "Undecided: ..." with the
 // first thing that is not as expected. Then the claims, and a line per architecture, negative control, fault and dtype.
 reports::Document document_of(const CertificateResult& r);
 // The certificate as JSON.

@@ -5,6 +5,7 @@
 
 #include "core/printed.h"
 #include "equivalence/judge/criterion.h"
+#include "equivalence/judge/result_fields.h"
 #include "equivalence/text/proof_text.h"
 
 namespace isonorm::equivalence {
@@ -87,7 +88,7 @@ std::string detectable_text_of(const CertificateResult& r, DType dtype) {
 
 std::string reason(const CertificateResult& r) {
   if (r.interrupted) return "interrupted, nothing is concluded.";
-  if (!r.certified()) return text(r.reason, ".");
+  if (!r.equivalent()) return text(r.reason, ".");
   std::string errors, seen;
   for (const DTypeErrors& d : r.gradient_errors) {
     errors += text(errors.empty() ? "" : ", ", eps_text(*std::max_element(d.forms + 1, std::end(d.forms))),
@@ -338,9 +339,7 @@ reports::Document document_of(const CertificateResult& r) {
                                     " small architectures as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm, trained side by "
                                     "side in f64 and f32 and compared point by point in f64, f32 and bf16."),
                       .tone = tone_of(r.verdict),
-                      .verdict = r.certified()                     ? "Certified"
-                                 : r.verdict == Verdict::different ? "Not certified"
-                                                                   : "Undecided",
+                      .verdict = heading_of(r.verdict),
                       .sentence = reason(r)};
   if (r.interrupted) return d;  // some parts are missing
   d.tables = {claim_table(r),      error_table(r), trajectory_table(r), negative_table(r),

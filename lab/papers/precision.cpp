@@ -8,7 +8,7 @@
 #include "isonorm.h"
 #include "lab/papers/experiment.h"
 #include "streams/parametrize.h"
-#include "training/build_model.h"
+#include "training/model_options.h"
 
 namespace isonorm::papers {
 namespace {

@@ -11,11 +11,10 @@ _os.sched_setaffinity(0, _mask)
 
 from ._compare import assert_equivalent, compare
 from ._files import FileResult, convert, prove, verify
-from ._result import Detectable, Difference, Probe, Result
+from ._result import Difference, Probe, Result
 from ._tensor import tensor
 
 __all__ = [
-    "Detectable",
     "Difference",
     "FileResult",
     "Probe",

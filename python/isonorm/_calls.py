@@ -36,7 +36,7 @@ def note(tensors, gradients, dtype):
 
 
 class Calls:
-    """While it lasts, the calls of a model's modules are appended to `calls`, in the order in which they end. Tensors are in `dtype`."""
+    """While it lasts, the calls of a model's modules are appended to `calls` as they end. Tensors are in `dtype`."""
 
     def __init__(self, model, dtype):
         self.model, self.dtype, self.calls, self.handles, self.open = model, dtype, [], [], []

@@ -132,7 +132,7 @@ class Causes:
             return said
         if not noted.differs:
             return said
-        again = Causes(Located(self.points, 2, noted.judgement().first)).explained()
+        again = Causes(Located(self.points, 2, noted.judgement().first_difference)).explained()
         return said if again and without_numbers(again) == without_numbers(said) else again
 
     def explained(self):
@@ -151,7 +151,7 @@ class Causes:
                 if of_x and of_y and of_x[0].shape == of_y[0].shape:
                     tensors[f"{x.name}.{end}"] = (ours(of_x[0]), ours(of_y[0]))
         first = self.at.first
-        name = f"{self.at.pair[0].name}.{self.at.end}" if self.at.pair else first.a
+        name = f"{self.at.pair[0].name}.{self.at.end}" if self.at.pair else first.tensor
         name = name if name in tensors else name.removeprefix(".")  # a parameter of a itself
         return arithmetic(name, first.bound, self.points.dtype, tensors)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
 from . import _isonorm
-from ._result import Detectable, Difference, NotFinite, Result, Undecided, Unmatched
+from ._result import Difference, NotFinite, Result, Undecided, Unmatched
 
 if TYPE_CHECKING:
     import torch
@@ -104,14 +104,14 @@ def compare(
         return {"deviation": of.deviation, "control": of.control, "tolerance": _isonorm.bound(of.control, dtype)}
 
     def different(point, reason, first, **numbers):
-        """The Result at a point at which the two differ; first: as Comparison.first."""
+        """The Result at a point at which the two differ; first: as Comparison.first_difference."""
         why = _coarse.explained_by_f32(at, point) if may_change else ""
         if why:
             return in_f32(why, first["deviation"])
         located = _locate.Located(at, point, first)
         causes = _causes.Causes(located)
         first = replace(located.first, measured="with a's module there the outputs agree") if causes.replaced() else located.first
-        return result("different", reason, points=point, first=first, cause=causes.named(), **numbers)
+        return result("different", reason, points=point, first_difference=first, likely_cause=causes.named(), **numbers)
 
     read = batches.in_dtype(dtype) if isinstance(batches, _batches.Batches) else _batches.Batches(batches, dtype)
     try:
@@ -125,13 +125,13 @@ def compare(
                     "different",
                     f"{name} of b is not what the map makes of a's parameters{dtypes} (carry=True sets it)",
                     points=0,
-                    first=Difference("parameter", name, name, deviation, bound),
-                    cause="other values of parameters",
+                    first_difference=Difference("parameter", name, name, deviation, bound),
+                    likely_cause="other values of parameters",
                 )
         if mapping is not None:
             mapping.check_gradients(a)
         if mapping is not None and (name := _maps.frozen_in_one(a, b, mapping)):
-            return result("different", f"{name} takes a gradient in one of the two alone", points=0)
+            return result("different", f"{name} takes a gradient in one module alone", points=0)
         at = _points.Points(
             _models.copied(a, dtype),
             _models.copied(b, dtype),
@@ -154,7 +154,7 @@ def compare(
     except Undecided as e:
         return result("undecided", str(e).removeprefix("compare: "), points=0)
     if point is not None:
-        return different(point, found.reason, found.first, **measured(found))
+        return different(point, found.reason, found.first_difference, **measured(found))
     verdict, reason, trained = found.verdict, found.reason, None
     if dtype == "f64" and any(at.autocasts):
         x, y = at.autocasts
@@ -162,9 +162,9 @@ def compare(
         if x != y and may_change:
             return in_f32(f"{alone}, which casts nothing in f64", found.deviation)
         at.not_compared["autocast"] = 'it casts nothing in f64; dtype="f32" compares with it'
-    detectable = Detectable(at.probes().probes, found.detectable)
-    if verdict == "equivalent" and detectable.probes and not detectable.detected:
-        verdict, reason = "undecided", f"it detects none of {len(detectable.probes)} parameters that were changed"
+    probes = at.probes()
+    if verdict == "equivalent" and probes and not any(p.detected for p in probes):
+        verdict, reason = "undecided", f"it detects none of {len(probes)} parameters that were changed"
     if train is not None and verdict == "equivalent":
         trained = _training.train_together(at, train, steps, told)
         verdict = trained.verdict
@@ -180,9 +180,9 @@ def compare(
     last = trained or found
     first, cause = None, None
     if trained is not None and verdict == "different":
-        place = trained.first
+        place = trained.first_difference
         name = place["tensor"] or "the loss"
-        what = f"{place['quantity']} at step {place['at']}"
+        what = f"{place['quantity']} at step {place['step']}"
         first = Difference(what, name, name, place["deviation"], place["bound"], place["as_a_whole"])
         cause = _update_causes.named(at, train, {**place, "dtype": dtype})
     return result(
@@ -191,9 +191,10 @@ def compare(
         points=points,
         not_compared=tuple(f"{name} ({why})" for name, why in at.not_compared.items()),
         steps=steps if trained else 0,
-        first=first,
-        cause=cause,
-        detectable=detectable,
+        first_difference=first,
+        likely_cause=cause,
+        detectable=found.detectable,
+        probes=probes,
         **measured(last),
     )
 

@@ -26,9 +26,9 @@ def check_module(who, module):
         refuse(who, module, "a torch.nn.Module")
     for name, t in [*module.named_parameters(), *module.named_buffers()]:
         if is_lazy(t):
-            raise ValueError(f"compare: {name} of {who} has no shape yet, as it is lazy: run {who} once on a batch")
+            raise ValueError(f"compare: {name} of {who} is lazy and has no shape yet: run {who} once on a batch")
         if t.is_meta:
-            raise ValueError(f"compare: {name} of {who} has no values, as it is on the meta device")
+            raise ValueError(f"compare: {name} of {who} is on the meta device and has no values")
 
 
 def iterable(batches):

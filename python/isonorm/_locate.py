@@ -28,7 +28,7 @@ class Located:
     """
 
     def __init__(self, points, point, found):
-        self.points, self.point, self.found = points, point, found  # found: Comparison.first
+        self.points, self.point, self.found = points, point, found  # found: Comparison.first_difference
         self.batch, self.parameters = points.batches(point - 1), points.parameters(point)
         self.partners = paired_modules(points.a, points.b, points.mapping)
         self.pair, self.end, self.alone, self.first = None, None, False, self.compared()

@@ -140,7 +140,7 @@ def exact(value):
 
 
 def named_leaves(value, name="output"):
-    """{name: leaf} of leaves(), those of a mapping in its own order: "output[logits]", "output[0]"."""
+    """{name: leaf} of leaves(), a mapping's in its own order: "output[logits]", "output[0]"."""
     if isinstance(value, collections.abc.Mapping):
         parts = [(f"{name}[{key}]", v) for key, v in value.items()]
     elif is_dataclass(value):

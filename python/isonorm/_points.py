@@ -13,7 +13,7 @@ from ._calls import check_copied
 from ._entries import finite, kinds, same_exact, shapes
 from ._maps import pulled_back
 from ._models import COMPARED, arguments, dense, draws, exact, floating, in_dtype, measured, named_leaves, naming, ours, rebuilt
-from ._result import Detectable, NotFinite, Probe, Undecided, Unmatched
+from ._result import NotFinite, Probe, Undecided, Unmatched
 from ._rounding import Autocasts, MovedResults
 
 PROBES = 8  # parameters to perturb, evenly spaced among all
@@ -33,7 +33,7 @@ class Ran(NamedTuple):
 
 
 class Seen:
-    """The interface of a model that has run to the library (python/outside.h)."""
+    """The interface of a model that has run to the library (python/outside.cpp)."""
 
     def __init__(self, loss, tensors):
         self.loss, self.tensors = loss, tensors
@@ -236,7 +236,7 @@ class Points:
                 raise Undecided(f"a's gradient of {name} is not finite at point {point}{drawn}")
         controls = self.controls_at(a, parameters, batch)
         if not same_exact(a.exact, b.exact, [c.exact for c in controls]):
-            raise Unmatched(f"what the two give as whole numbers or words differs at point {point}", "output", point)
+            raise Unmatched(f"whole numbers or words in the outputs differ at point {point}", "output", point)
         sides, state = self.with_paired_state(a, b, controls)
         differing = []  # integer buffers
         for n in state:
@@ -298,4 +298,4 @@ class Points:
             other = self.seen(self.of_a({**parameters, name: changed}, batch), a)
             share = _isonorm.Points(self.dtype, 1).share([reference, other, *controls], self.names(batch), outputs)
             probes.append(Probe(name, size, share))
-        return Detectable(probes)
+        return tuple(probes)

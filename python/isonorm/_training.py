@@ -9,7 +9,7 @@ from ._models import arguments, dense, draws, duplicate, flat, naming, ours, reb
 
 
 class Trained:
-    """a under training, as the library's lockstep asks for it (python/outside.h)."""
+    """a under training, as the library's lockstep asks for it (python/outside.cpp)."""
 
     def __init__(self, model, loss, recipe, batch, seed, names):
         self.model, self.loss, self.batch, self.seed, self.names = model, loss, batch, seed, names
@@ -42,7 +42,7 @@ class Trained:
         return total
 
     def rounding(self):
-        """The torch mode in which module and loss run."""
+        """The torch mode for module and loss."""
         return contextlib.nullcontext()
 
     def differentiate(self):

@@ -67,16 +67,16 @@ def held(side):
 def named(points, recipes, place):
     """One sentence on the first step that differs; None if nothing is known."""
     of_a, of_b = recipes
-    own = Step(points, recipes, place["at"])
+    own = Step(points, recipes, place["step"])
     differing = [part for part in PARTS if getattr(of_a, part) != getattr(of_b, part)]
     for part in differing:
-        if Step(points, (of_a, replace(of_b, **{part: getattr(of_a, part)})), place["at"]).agree(place):
+        if Step(points, (of_a, replace(of_b, **{part: getattr(of_a, part)})), place["step"]).agree(place):
             return f"{said_of(part)}: {detail(part, points, recipes, place, own)}; with a's {part} the two agree"
     if len(differing) > 1:
         return f"the training: with a's {' and '.join(differing)} the two agree"
     if place["quantity"] != "weights":
         return None
-    at = f"at step {place['at']} the gradients agree and the updated weights do not"
+    at = f"at step {place['step']} the gradients agree and the updated weights do not"
     if options := other_options(points, own):
         return f"the update: {at}; {spoken(options)}"
     mapped = [t["tensor"] for t in place["tensors"] if t["tensor"] not in points.mapping.plain.values()]
@@ -92,7 +92,7 @@ def said_of(part):
 def detail(part, points, recipes, place, own):
     of_a, of_b = (getattr(recipe, part) for recipe in recipes)
     if part == "schedule":
-        return f"at step {place['at']} the rate is {own.rates[0]!r} in a, {own.rates[1]!r} in b"
+        return f"at step {place['step']} the rate is {own.rates[0]!r} in a, {own.rates[1]!r} in b"
     if part != "optimizer":
         return f"{shown(of_a)} in a, {shown(of_b)} in b"
     kinds = [type(o).__name__ for o in own.optimizers]
@@ -155,13 +155,13 @@ def with_option(points, recipes, place, key):
         return made
 
     own = held(pair(points, recipes)[0])
-    return Step(points, (of_a, replace(of_b, optimizer=optimizer)), place["at"])
+    return Step(points, (of_a, replace(of_b, optimizer=optimizer)), place["step"])
 
 
 def arithmetic(place, own):
     """The known mistake that explains the first step (equivalence/explain); None if none does. A first step does not tell another
     rate from a momentum that begins otherwise: if both optimizers name one rate, that is no cause."""
-    if place["at"] != 1 or place["quantity"] != "weights":
+    if place["step"] != 1 or place["quantity"] != "weights":
         return None
     tensors = {}
     for name, (x, y) in own.before.items():

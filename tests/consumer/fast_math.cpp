@@ -64,17 +64,12 @@ int main() {
   }
 
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  equivalence::Agreement agreement;
-  agreement.deviation = nan, agreement.control = 1e-16;
-  expect(!agreement.equivalent(), "a NaN agrees");
+  expect(!equivalence::output_deviation("logits", nan, 1e-16).explained(), "rounding explains a NaN");
   equivalence::TensorsComparison::Row row;
   row.deviation = nan, row.tolerance = 1e-6;
   expect(row.verdict() == equivalence::Verdict::different, "a NaN is the same tensor");
   equivalence::ReferenceFindings findings;
   findings.share = nan;
   expect(!findings.agrees(), "a NaN agrees with a reference");
-  equivalence::ShiftBlindness::Row sums;
-  sums.sum = nan, sums.bound = 1;
-  expect(!sums.blind(), "a NaN sums to 0");
   return faults ? 1 : 0;
 }

@@ -48,7 +48,7 @@ int64_t rank(Rows rows) {
 TEST_CASE("audit: invisible directions are counted and measured") {
   const AuditResult r = audit(small());
   INFO(to_text(document_of(r), false));
-  CHECK(r.as_expected);
+  CHECK(r.verdict == Verdict::equivalent);
   CHECK(row(r, "blocks.1.attn.qkv.bias").directions == 16);
   CHECK(row(r, "head.weight").directions == 13 + 16 - 1);  // the means of rows, and the shift that softmax ignores
   CHECK(row(r, "blocks.0.attn.qkv.weight").gradient > 0);  // rounding errors: so it was measured
@@ -63,7 +63,7 @@ TEST_CASE("audit: as many directions as the gradients of many batches leave out"
     const nn::TransformerOptions t{.width = 4, .depth = 1, .heads = 2, .mlp_width = 6, .connection = connection};
     const TrainingOptions o{.model = {kGpt, t, {{"vocab", 5}, {"context", 6}}}, .data = {}, .batch = 4};
     const AuditResult r = audit(o);
-    CHECK(r.as_expected);
+    CHECK(r.verdict == Verdict::equivalent);
     const auto model = build_model(o, {});
     model->to(DType::f64);
     std::map<std::string, Rows> gradients;
@@ -101,7 +101,7 @@ TEST_CASE("audit: bf16 drifts, zero-row-sum readers make its error of second ord
 
 TEST_CASE("audit: behind a learned gain readers have no invisible direction; weights must fit") {
   const AuditResult r = audit(small(true));
-  CHECK(r.as_expected);
+  CHECK(r.verdict == Verdict::equivalent);
   CHECK(row(r, "head.weight").directions == 16);  // the shift that softmax ignores
   TensorMap wrong;
   wrong.add("token.weight", empty({13, 16}));
@@ -113,7 +113,7 @@ TEST_CASE("audit: a gradient where none should be is told") {
   CHECK_THAT(closing(document_of(r)), StartsWith("Equivalent. No invisible direction has a gradient: of ") &&
                                           Contains(" directions without gradient"));
   r.rows[0].gradient = 1e-3;
-  r.as_expected = false;
+  r.verdict = Verdict::different;
   const reports::Document d = document_of(r);
   CHECK_THAT(closing(d), StartsWith("Different: token.weight has a gradient of 1.0e-03"));
   CHECK(d.tables[0].rows.size() == r.rows.size());
@@ -134,7 +134,7 @@ TEST_CASE("audit: every switch of the Transformer, and a tied table") {
     return audit({.model = {kGpt, t, {{"vocab", 5}, {"context", 6}, {"tied", tied}}}, .data = {}, .batch = 2});
   };
   const AuditResult plain = run({}, true);
-  CHECK(plain.as_expected);
+  CHECK(plain.verdict == Verdict::equivalent);
   CHECK(plain.rows.front().name == "token.weight");
   CHECK(plain.rows.front().directions == 5);
   CHECK_THROWS_WITH(run({.affine = true}, true), Contains("behind a norm with a gain"));  // so there is no mapped form
@@ -143,5 +143,5 @@ TEST_CASE("audit: every switch of the Transformer, and a tied table") {
                                         .activation = nn::Activation::swiglu,
                                         .positions = nn::Positions::rotary,
                                         .bias = false};
-  CHECK(run(switches, false).as_expected);
+  CHECK(run(switches, false).verdict == Verdict::equivalent);
 }

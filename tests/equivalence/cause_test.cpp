@@ -62,7 +62,7 @@ TEST_CASE("cause: an error of a forward in compressed coordinates says what the 
   CHECK_THAT(
       said(Fault::forgotten, Form::crms_norm),
       Contains("sizes 7 and 8 differ (crms_norm stores 7 of the 8 entries of a row: does the layout miss a writer") &&
-          Contains("; neutral, with an axis of that width: pos [12, 8]"));
+          Contains("; neutral, with an axis of this width: pos [12, 8]"));
   CHECK_THAT(said(Fault::stored, Form::crms_norm),
              Contains("or does the forward read a parameter p without calling p()?"));
 }

@@ -1,6 +1,6 @@
 // compare_gradients judges each tensor independently of the others, reports the smallest detectable factor, and
 // restores the models.
-#include "equivalence/judge/detectable.h"
+#include "equivalence/judge/pairs.h"
 
 #include "equivalence/compare/compare.h"
 #include "equivalence/compare/shift_blind.h"

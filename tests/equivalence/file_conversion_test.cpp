@@ -115,7 +115,7 @@ TEST_CASE("verify in pieces: beside pieces the tables of the two are in memory")
   const StateComparison c = compare_states(file(0), plan, file(1), plan);
   CHECK_THAT(c.entries.reason,
              Contains("[12345"));  // the entry itself, or its effect on the head's bias through the norm's bias
-  CHECK_FALSE(c.readers.equivalent());
+  CHECK_FALSE(c.readers.explained());
   INFO(host_allocator().stats().peak - before << " bytes, the largest tensor has " << largest);
   CHECK(host_allocator().stats().peak - before < 2 * largest + (int64_t{64} << 20));
 }

@@ -51,5 +51,5 @@ TEST_CASE("more tensors: trajectories of a weighted loss are compared, with one 
 
 TEST_CASE("more tensors: shift-blindness is looked for with a weighted loss") {
   const auto net = small_net({});
-  CHECK(check_shift_blind(*net, weighted(), weighted_batch, {.points = 2}).convertible);
+  CHECK(check_shift_blind(*net, weighted(), weighted_batch, {.points = 2}).convertible());
 }

@@ -60,7 +60,7 @@ TEST_CASE("proof: curves of every run, and the horizon") {
   CHECK(curve(whole.figures[0], 1, "crms_norm compressed_plain").size() == 20);
   CHECK(curve(whole.figures[1], 2, "crms_norm") == proof.runs[1].deviations.weight);
   CHECK(unstyled(to_html(whole)) == std::set<std::string>());
-  CHECK_FALSE(contains(whole.figures[1].caption, "where the upright line stands"));
+  CHECK_FALSE(contains(whole.figures[1].caption, "the vertical line"));
   for (int step : {30, 5}) {
     proof.controls[0].deviations.weight[static_cast<size_t>(step)] = 1;
     conclude_anew(proof);

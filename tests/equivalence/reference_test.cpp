@@ -37,7 +37,7 @@ TEST_CASE("reference: what the program computed agrees, in each precision") {
   for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
     INFO(name_of(dtype));
     const ReferenceFindings f = check_reference(weights(), plan, program(weights(), dtype));
-    INFO(f.tensor << " " << f.deviation << " of " << f.bound);
+    INFO(f.furthest.what << " " << f.furthest.size << " of " << f.furthest.bound);
     CHECK(f.equivalent());
     CHECK(f.share > 1e-3);  // the bound is not so wide that it detects nothing
     CHECK(f.readers == 3);
@@ -66,7 +66,7 @@ TEST_CASE("reference: a converted model is held to the same in its own coordinat
       mapped.add(name, writes == name.ends_with(".output") ? stream.map_writer(tensor, tensor.rank() - 1) : tensor);
     }
     const ReferenceFindings f = check_reference(c.exact, c.plan, mapped);
-    INFO(name_of(form) << ": " << f.tensor << " " << f.deviation << " of " << f.bound);
+    INFO(name_of(form) << ": " << f.furthest.what << " " << f.furthest.size << " of " << f.furthest.bound);
     CHECK(f.equivalent());
     CHECK(f.readers_held == 3);
   }
@@ -103,8 +103,8 @@ TEST_CASE("reference: it shows what a description can get wrong unseen") {
     for (const TensorMap* reference : references) {
       const ReferenceFindings f = check_reference(weights(), plan, *reference);
       CHECK_FALSE(f.equivalent());
-      CHECK_THAT(f.tensor, Contains(fault.tensor));
-      CHECK(f.deviation > f.bound);
+      CHECK_THAT(f.furthest.what, Contains(fault.tensor));
+      CHECK(f.furthest.size > f.furthest.bound);
     }
   }
 }
@@ -115,7 +115,8 @@ TEST_CASE("reference: rows that show nothing are no agreement, whatever the size
   for (DType dtype : {DType::f64, DType::f32}) {
     for (double size : {0.0, 1e-30, 1e-320}) {  // the bias dominates the product
       const ReferenceFindings f = of_rows(plan, square, size, dtype);
-      INFO(name_of(dtype) << " " << size << ": " << f.tensor << " " << f.deviation << " of " << f.bound);
+      INFO(name_of(dtype) << " " << size << ": " << f.furthest.what << " " << f.furthest.size << " of "
+                          << f.furthest.bound);
       CHECK(f.agrees());
       CHECK_FALSE(f.equivalent());
       CHECK(f.unseen == square);

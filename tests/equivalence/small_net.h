@@ -2,7 +2,7 @@
 #pragma once
 
 #include "equivalence/compare/compare.h"
-#include "equivalence/lockstep/result.h"
+#include "equivalence/lockstep/prove.h"
 #include "nn/linear.h"
 #include "nn/parameter_free.h"
 #include "nn/residual/pre_norm.h"

@@ -121,7 +121,7 @@ std::vector<Mistake> loss_mistakes() {
       {{"targets shifted twice", "forward", "", "`cross_entropy` [] after head is the first"}, shifted_twice},
       {{"label smoothing", "forward", "", "`cross_entropy` [] after head is the first"}, label_smoothing},
       {{"softmax twice", "forward", "", "`cross_entropy` [] after head is the first"}, softmax_twice},
-      {{"L2 in the loss", "forward", "", "look at what it adds to the loss"}, l2_in_the_loss},
+      {{"L2 in the loss", "forward", "", "look at the terms that it adds to the loss"}, l2_in_the_loss},
       {{"gradients that are not unscaled", "backward",
         "a factor in the backward: all 30 gradients of the second model are 1024 times", ""},
        gradients_not_unscaled},

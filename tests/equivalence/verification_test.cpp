@@ -182,8 +182,7 @@ TEST_CASE("verify: a position or an id of the vocabulary that random inputs need
     const Verification v = verify_models(file, *forged);
     CHECK_THAT(v.sentence(), Contains(name) && Contains("in the first and"));
     CHECK_FALSE(v.entries.equivalent());
-    CHECK_FALSE(
-        v.outputs.at(0).second.equivalent());  // the logits alone show it, too, since every id and position occurs
+    CHECK_FALSE(v.outputs.at(0).explained());  // the logits alone show it, too, since every id and position occurs
   }
   const Verification twice = verify_models(file, file);
   CHECK(twice.equivalent());
@@ -203,7 +202,7 @@ TEST_CASE("verify: options and eps are equal or not, whatever the logits say") {
   check_different(file, heads, "every entry agrees, but not the logits");
   CHECK_THROWS_WITH(verify_models(file, with_option(file, "mlp_width", "17")),
                     Contains("the second file describes a model whose 'blocks.0.mlp.fc1.weight' has shape [17, 8], and "
-                             "holds one of shape ["));
+                             "holds it with shape ["));
   CHECK_THROWS_WITH(
       verify_models(with_option(file, "depth", "3"), file),
       Contains("the first file describes a model with a tensor 'blocks.2.norm1.weight' of shape [8], which it "
@@ -215,12 +214,11 @@ TEST_CASE("verify: options and eps are equal or not, whatever the logits say") {
 }
 
 TEST_CASE("verify: logits that differ are different, whatever was found before") {
-  const Agreement apart{.deviation = 1e-3, .control = 1e-9}, close{.deviation = 1e-9, .control = 1e-9};
   Verification v;
   v.entries.relation = EntryComparison::Relation::second_rounded;
-  v.outputs = {{"logits of random inputs", close}};
+  v.outputs = {output_deviation("logits of random inputs", 1e-9, 1e-9)};
   CHECK(v.equivalent());
-  v.outputs.insert(v.outputs.begin(), {"logits of data", apart});
+  v.outputs.insert(v.outputs.begin(), output_deviation("logits of data", 1e-3, 1e-9));
   CHECK_FALSE(v.equivalent());
   CHECK(v.sentence() == "different: every entry agrees, but not the logits of data.");
 }
@@ -329,16 +327,16 @@ TEST_CASE("verify: one coarse tensor does not move the others by its ulp") {
   file = with_tensor(file, "blocks.1.attn.qkv.bias", file.state.at("blocks.1.attn.qkv.bias").to(DType::bf16));
   const ModelFile wrong = edited(file, "head.weight", [](auto& v) { v[7] += 0.02; });
   const Tensor inputs = ModelOptions(file.description).inputs(4, 1);
-  const Agreement models = compare_models(file.description, file.state, wrong.description, wrong.state, inputs);
-  INFO(models.deviation << " " << models.control);
-  CHECK_FALSE(models.equivalent());
+  const Deviation models = compare_models(file.description, file.state, wrong.description, wrong.state, inputs);
+  INFO(models.size << " " << models.control);
+  CHECK_FALSE(models.explained());
   const streams::Plan plan = Held(file).plan;
-  const Agreement streams = compare_streams(file.state, plan, wrong.state, plan);
-  INFO(streams.deviation << " " << streams.control);
-  CHECK_FALSE(streams.equivalent());
+  const Deviation streams = compare_streams(file.state, plan, wrong.state, plan);
+  INFO(streams.size << " " << streams.control);
+  CHECK_FALSE(streams.explained());
   // One bf16 ulp for every weight would hide it from both comparisons.
   const TensorMap inflated = moved_by_rounding(file.state, DType::bf16, 1);
-  const Agreement hides = compare_models(file.description, file.state, file.description, inflated, inputs);
-  CHECK(models.deviation < 4 * hides.deviation);
-  CHECK(streams.deviation < 4 * compare_streams(file.state, plan, inflated, plan).deviation);
+  const Deviation hides = compare_models(file.description, file.state, file.description, inflated, inputs);
+  CHECK(models.size < 4 * hides.size);
+  CHECK(streams.size < 4 * compare_streams(file.state, plan, inflated, plan).size);
 }

@@ -21,17 +21,17 @@ TEST_CASE("the stream check agrees with a conversion, and names the one tensor t
   const streams::Plan plan = streams::plan_of(gpt);
   for (Form to : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     const ModelConversion c = convert_model(file, to);
-    const Agreement right = compare_streams(file.state, plan, c.conversion.exact, c.conversion.plan);
-    CHECK(right.equivalent());
+    const Deviation right = compare_streams(file.state, plan, c.conversion.exact, c.conversion.plan);
+    CHECK(right.explained());
     CHECK(right.control > 0);
     for (const streams::Place& p : c.conversion.plan.places) {
       if (p.role == streams::Role::neutral) continue;
       INFO(name_of(to) << " " << p.name);
       std::map<std::string, double> of;
-      const Agreement wrong =
+      const Deviation wrong =
           compare_streams(file.state, plan, with_fault(c.conversion.exact, p.name, 1e-9), c.conversion.plan, &of);
-      CHECK_FALSE(wrong.equivalent());
-      CHECK(of.at(p.name) == wrong.deviation);  // no other tensor deviates more than the faulty one
+      CHECK_FALSE(wrong.explained());
+      CHECK(of.at(p.name) == wrong.size);  // no other tensor deviates more than the faulty one
     }
   }
 }
@@ -42,13 +42,13 @@ TEST_CASE("the stream check reads a tied table in compressed storage as the mode
       streams::make<nn::Gpt>(small_gpt({}, true), {.form = Form::crms_norm, .storage = streams::Stored::mapped});
   const ModelFile file = filled_file(gpt);
   const ModelConversion c = convert_model(file, Form::layer_norm);
-  CHECK(compare_streams(file.state, streams::plan_of(gpt), c.conversion.exact, c.conversion.plan).equivalent());
+  CHECK(compare_streams(file.state, streams::plan_of(gpt), c.conversion.exact, c.conversion.plan).explained());
 }
 
 TEST_CASE("two agree within 4 times what rounding does, and 64 eps") {
-  CHECK(Agreement{.deviation = 3.9e-12, .control = 1e-12}.equivalent());
-  CHECK_FALSE(Agreement{.deviation = 4.1e-12, .control = 1e-12}.equivalent());
-  CHECK(Agreement{.deviation = 63 * epsilon(DType::f64)}.bound() == 64 * epsilon(DType::f64));
+  CHECK(output_deviation("", 3.9e-12, 1e-12).explained());
+  CHECK_FALSE(output_deviation("", 4.1e-12, 1e-12).explained());
+  CHECK(output_deviation("", 0, 0).bound == 64 * epsilon(DType::f64));
 }
 
 TEST_CASE("two models are compared by their logits") {
@@ -58,10 +58,10 @@ TEST_CASE("two models are compared by their logits") {
   const auto compare = [&](const Metadata& description, const TensorMap& state) {
     return compare_models(file.description, file.state, description, state, inputs);
   };
-  CHECK(compare(crms.description, crms.state).equivalent());
-  CHECK_FALSE(compare(crms.description, with_fault(crms.state, "blocks.1.mlp.fc1.weight", 1e-9)).equivalent());
-  CHECK_FALSE(compare(crms.description, with_fault(crms.state, "position", NAN)).equivalent());
-  CHECK_FALSE(compare(with_option(crms, "eps", "1e-06").description, crms.state).equivalent());
+  CHECK(compare(crms.description, crms.state).explained());
+  CHECK_FALSE(compare(crms.description, with_fault(crms.state, "blocks.1.mlp.fc1.weight", 1e-9)).explained());
+  CHECK_FALSE(compare(crms.description, with_fault(crms.state, "position", NAN)).explained());
+  CHECK_FALSE(compare(with_option(crms, "eps", "1e-06").description, crms.state).explained());
 }
 
 TEST_CASE("what is rounded to f32 is same in f32, not in f64") {
@@ -69,9 +69,9 @@ TEST_CASE("what is rounded to f32 is same in f32, not in f64") {
   const ModelFile file = file_of(small_gpt({.affine = true}), {}, DType::f32), crms = converted(file, Form::crms_norm);
   CHECK(coarsest(crms.state) == DType::f32);
   const Tensor inputs = ModelOptions(file.description).inputs(3, 1);
-  CHECK(compare_models(file.description, file.state, crms.description, crms.state, inputs).equivalent());
-  CHECK_FALSE(compare_models(file.description, widened(file.state), crms.description, widened(crms.state), inputs)
-                  .equivalent());
+  CHECK(compare_models(file.description, file.state, crms.description, crms.state, inputs).explained());
+  CHECK_FALSE(
+      compare_models(file.description, widened(file.state), crms.description, widened(crms.state), inputs).explained());
 }
 
 TEST_CASE("a model's options go into a file as text and come back") {

@@ -61,7 +61,7 @@ void check_fails(const std::vector<Forgery>& forgeries) {
     forge(forged);
     conclude(forged);
     CHECK(forged.verdict == Verdict::different);
-    CHECK_THAT(closing(document_of(forged)), Contains("Not certified: ") && Contains(says));
+    CHECK_THAT(closing(document_of(forged)), Contains("Different: ") && Contains(says));
   }
 }
 
@@ -139,7 +139,7 @@ TEST_CASE("every negative control stands on an architecture that there is, and g
 TEST_CASE("a reduced certificate is certified, whatever the number of threads") {
   const CertificateResult& r = certificate();
   INFO(closing(document_of(r)));
-  CHECK(r.certified());
+  CHECK(r.equivalent());
   CHECK_FALSE(r.interrupted);
   REQUIRE(r.trajectories.size() == 4);
   CHECK(r.trajectories[1].steps == 8);
@@ -346,7 +346,7 @@ TEST_CASE("a control that is not wrong comes out as not different") {
 TEST_CASE("a certificate as a document: what is claimed, a row for each thing measured, and every run") {
   const CertificateResult& r = certificate();
   const reports::Document d = document_of(r);
-  CHECK_THAT(closing(d), StartsWith("Certified: 2 architectures train") &&
+  CHECK_THAT(closing(d), StartsWith("Equivalent: 2 architectures train") &&
                              Contains("the gradients of each architecture alone are exact to rounding"));
   CHECK_THAT(d.environment.command, Contains("isonorm prove --certificate --architectures gpt8,vit1 --steps 8"));
   std::map<std::string, std::vector<std::vector<reports::TextCell>>> rows;

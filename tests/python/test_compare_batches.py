@@ -192,7 +192,7 @@ class Mappings(unittest.TestCase):
 
         for kind in Encoding, Named:
             r = self.both([(kind(x=x),) for x in INPUTS], Inner)
-            self.assertIn("approximate of net.2 is 'none', of net.2 in b 'tanh'", r.cause)
+            self.assertIn("approximate of net.2 is 'none', of net.2 in b 'tanh'", r.likely_cause)
 
     @unittest.skipUnless(transformers, "transformers is not installed")
     def test_of_transformers(self):

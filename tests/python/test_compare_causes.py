@@ -56,7 +56,7 @@ class Compared(unittest.TestCase):
     def different(self, a, b, what, place, partner=None, **more):
         r = isonorm.compare(a, b, **{"batches": INPUTS, "carry": True, **more})
         self.assertEqual(r.verdict, "different", r)
-        self.assertEqual((r.first.what, r.first.a, r.first.b), (what, place, partner or place), r)
+        self.assertEqual((r.first_difference.what, r.first_difference.tensor, r.first_difference.partner), (what, place, partner or place), r)
         return r
 
 
@@ -64,9 +64,9 @@ class Places(Compared):
     def test_through_a_map(self):
         """Modules are partners if their parameters are: others that stand between them are not taken for partners."""
         r = self.different(net(), Renamed(eps=1e-6), "output", "1", "ln", map=RENAMED)
-        self.assertEqual(r.cause, "eps of 1 is 1e-05, of ln in b 1e-06; with a's the two agree")
+        self.assertEqual(r.likely_cause, "eps of 1 is 1e-05, of ln in b 1e-06; with a's the two agree")
         r = self.different(net(), Renamed(act=nn.GELU("tanh")), "input", "4", "fc2", map=RENAMED)
-        self.assertIsNone(r.cause)
+        self.assertIsNone(r.likely_cause)
         as_a_function = {"map": lambda p: {new: p[old] * 1 for new, old in RENAMED.items()}}
         self.different(net(), Renamed(eps=1e-6), "output", "1", "ln", **as_a_function)
 
@@ -108,7 +108,7 @@ class Places(Compared):
         b = net()
         b[4] = Half(16, 5)
         r = self.different(net(), b, "gradient from the backward", "4")
-        self.assertEqual(r.cause, "a factor of 0.5, about 1 / 2")
+        self.assertEqual(r.likely_cause, "a factor of 0.5, about 1 / 2")
         detached = Block(lambda m, x: m.last(m.first(x).detach()))
         self.different(Block(lambda m, x: m.last(m.first(x))), detached, "gradient of the output", "first")
 
@@ -142,13 +142,13 @@ class Places(Compared):
 
         r = isonorm.compare(Two(0), Two(1e-9), batches=INPUTS)
         self.assertGreater(r.tolerance, 1e-11)
-        self.assertLess(r.first.bound, 1e-12)
+        self.assertLess(r.first_difference.bound, 1e-12)
 
 
 class Causes(Compared):
     def test_arithmetic_comes_before_class_names(self):
         r = self.different(net(), net(norm=Own(1e-6)), "output", "1")
-        self.assertEqual(r.cause, "another eps: b has 1e-06, a 1e-05")
+        self.assertEqual(r.likely_cause, "another eps: b has 1e-06, a 1e-05")
         self.assertIn("with a's module there the outputs agree", str(r))
 
     def test_an_option_is_named_only_if_it_matters(self):
@@ -156,7 +156,7 @@ class Causes(Compared):
         b[2].note, b.note = "b", 2
         a = net()
         a[2].note, a.note = "a", 1
-        self.assertEqual(self.different(a, b, "output", "1").cause, "another eps: b has 1e-06, a 1e-05")
+        self.assertEqual(self.different(a, b, "output", "1").likely_cause, "another eps: b has 1e-06, a 1e-05")
 
     def test_options_of_several_modules(self):
         def deep(eps):
@@ -164,7 +164,7 @@ class Causes(Compared):
             return nn.Sequential(*(m for e in eps for m in (nn.Linear(8, 8), nn.LayerNorm(8, eps=e))))
 
         r = self.different(deep([1e-5] * 3), deep([1e-6] * 3), "output", "1")
-        self.assertEqual(r.cause, "eps of 1 is 1e-05, of 1 in b 1e-06 (3 modules); with a's the two agree")
+        self.assertEqual(r.likely_cause, "eps of 1 is 1e-05, of 1 in b 1e-06 (3 modules); with a's the two agree")
 
     def test_two_options_of_a_module(self):
         def image(**more):
@@ -172,8 +172,8 @@ class Causes(Compared):
             return nn.Conv1d(1, 3, 3, **more)
 
         r = self.different(image(padding=1), image(padding=2, dilation=2), "output", "a itself", "b itself", batches=[x[:, None] for x in INPUTS])
-        self.assertIn("dilation of a is (1,), of b in b (2,)", r.cause)
-        self.assertIn("with a's the two agree", r.cause)
+        self.assertIn("dilation of a is (1,), of b in b (2,)", r.likely_cause)
+        self.assertIn("with a's the two agree", r.likely_cause)
 
     def test_training_alone(self):
         """The part is named; a dropout only if there is one."""
@@ -185,7 +185,7 @@ class Causes(Compared):
         self.assertNotIn("ropout", str(r))
         b = Block(lambda m, x: F.dropout(m.last(m.first(x)), 0.5, m.training))
         r = isonorm.compare(Block(lambda m, x: m.last(m.first(x))), b, batches=INPUTS)
-        self.assertEqual(r.cause, "a part that acts in training alone: in eval() the two agree, and in train() they do not")
+        self.assertEqual(r.likely_cause, "a part that acts in training alone: in eval() the two agree, and in train() they do not")
 
     def test_a_module_that_does_not_repeat_itself(self):
         class Kept(nn.Linear):
@@ -200,7 +200,7 @@ class Causes(Compared):
         b = Kept(8, 8)
         r = isonorm.compare(a, b, batches=INPUTS, carry=True)
         self.assertEqual(r.verdict, "different", r)
-        self.assertIn("b is not repeatable", r.cause)
+        self.assertIn("b is not repeatable", r.likely_cause)
 
     def test_no_map_no_word_of_it(self):
         class Signed(torch.optim.SGD):
@@ -211,7 +211,7 @@ class Causes(Compared):
 
         how = {"batches": images(), "loss": F.cross_entropy, "optimizer": (sgd, lambda p: Signed(p, lr=0.1)), "points": 1}
         a = net()
-        self.assertNotIn("map", isonorm.compare(a, a, **how).cause)
+        self.assertNotIn("map", isonorm.compare(a, a, **how).likely_cause)
 
 
 if __name__ == "__main__":

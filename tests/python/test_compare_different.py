@@ -17,30 +17,30 @@ class Different(unittest.TestCase):
         r = isonorm.compare(a, b, **more)
         self.assertEqual(r.verdict, "different", r)
         self.assertFalse(r)
-        self.assertIsNotNone(r.first)
-        self.assertGreater(r.first.deviation, r.first.bound)
+        self.assertIsNotNone(r.first_difference)
+        self.assertGreater(r.first_difference.deviation, r.first_difference.bound)
         return r
 
     def test_eps(self):
         r = self.compare(net(), net(eps=1e-6))
-        self.assertEqual((r.first.a, r.first.what), ("1", "output"))
-        self.assertEqual(r.cause, "eps of 1 is 1e-05, of 1 in b 1e-06; with a's the two agree")
+        self.assertEqual((r.first_difference.tensor, r.first_difference.what), ("1", "output"))
+        self.assertEqual(r.likely_cause, "eps of 1 is 1e-05, of 1 in b 1e-06; with a's the two agree")
 
     def test_eps_of_a_module_that_is_no_leaf(self):
         r = self.compare(ByHand(), ByHand(eps=1e-6))
-        self.assertEqual(r.first.a, "last")
-        self.assertEqual(r.first.what, "input")  # the norm is no module
-        self.assertEqual(r.cause, "eps of a is 1e-05, of b in b 1e-06; with a's the two agree")
+        self.assertEqual(r.first_difference.tensor, "last")
+        self.assertEqual(r.first_difference.what, "input")  # the norm is no module
+        self.assertEqual(r.likely_cause, "eps of a is 1e-05, of b in b 1e-06; with a's the two agree")
 
     def test_activation(self):
         r = self.compare(net(), net(act=nn.GELU(approximate="tanh")))
-        self.assertEqual(r.first.a, "2")
-        self.assertEqual(r.cause, "approximate of 2 is 'none', of 2 in b 'tanh'; with a's the two agree")
+        self.assertEqual(r.first_difference.tensor, "2")
+        self.assertEqual(r.likely_cause, "approximate of 2 is 'none', of 2 in b 'tanh'; with a's the two agree")
 
     def test_norm(self):
         r = self.compare(net(norm=nn.LayerNorm(16, bias=False)), net(norm=nn.RMSNorm(16)))
-        self.assertEqual(r.first.a, "1")
-        self.assertIn("RMSNorm", r.cause)
+        self.assertEqual(r.first_difference.tensor, "1")
+        self.assertIn("RMSNorm", r.likely_cause)
 
     def test_rounding_before_it_is_no_difference(self):
         class Norm(nn.LayerNorm):
@@ -49,7 +49,7 @@ class Different(unittest.TestCase):
                 return x * (x.square().mean(-1, keepdim=True) + self.eps).rsqrt() * self.weight + self.bias
 
         r = self.compare(net(), net(norm=Norm(16), act=nn.GELU(approximate="tanh")))
-        self.assertEqual(r.first.a, "2")
+        self.assertEqual(r.first_difference.tensor, "2")
 
     def test_amplified_rounding_is_no_difference_either(self):
         class Backwards(nn.Linear):
@@ -65,7 +65,7 @@ class Different(unittest.TestCase):
             return nn.Sequential(first(8, 64), Sine(), act, nn.Linear(64, 5))
 
         r = self.compare(made(nn.Linear, nn.GELU()), made(Backwards, nn.GELU(approximate="tanh")))
-        self.assertEqual(r.first.a, "2")
+        self.assertEqual(r.first_difference.tensor, "2")
 
     def test_a_known_mistake(self):
         class Linear(nn.Linear):
@@ -79,8 +79,8 @@ class Different(unittest.TestCase):
         b = copy.deepcopy(a)
         b[0]._factor = 3
         r = self.compare(a, b)
-        self.assertEqual((r.first.a, r.first.what), ("0", "output"))
-        self.assertIn("3", r.cause)
+        self.assertEqual((r.first_difference.tensor, r.first_difference.what), ("0", "output"))
+        self.assertIn("3", r.likely_cause)
 
     def test_what_shows_at_drawn_points_alone(self):
         class Gain(nn.Module):
@@ -108,8 +108,8 @@ class Different(unittest.TestCase):
 
     def test_dropout(self):
         r = self.compare(net(), net(p=0.2))
-        self.assertEqual(r.cause, "p of 3 is 0.0, of 3 in b 0.2; with a's the two agree")
-        self.assertEqual(r.first.a, "3")
+        self.assertEqual(r.likely_cause, "p of 3 is 0.0, of 3 in b 0.2; with a's the two agree")
+        self.assertEqual(r.first_difference.tensor, "3")
 
     def test_the_order_of_draws(self):
         class Late(nn.Module):
@@ -122,7 +122,7 @@ class Different(unittest.TestCase):
                 return self.net(x)
 
         r = self.compare(net(p=0.2), Late(), map={f"net.{n}": n for n, _ in net().named_parameters()})
-        self.assertIn("in eval() the two agree", r.cause)
+        self.assertIn("in eval() the two agree", r.likely_cause)
 
     def test_a_backward_alone(self):
         class Wrong(torch.autograd.Function):
@@ -140,8 +140,8 @@ class Different(unittest.TestCase):
 
         Halved.__name__ = "GELU"
         r = self.compare(net(), net(act=Halved()))
-        self.assertEqual((r.first.what, r.first.a), ("gradient from the backward", "2"))
-        self.assertEqual(r.cause, "a factor of 0.5, about 1 / 2")
+        self.assertEqual((r.first_difference.what, r.first_difference.tensor), ("gradient from the backward", "2"))
+        self.assertEqual(r.likely_cause, "a factor of 0.5, about 1 / 2")
 
     def test_a_small_gradient_beside_large_ones(self):
         class Detached(nn.Module):
@@ -162,7 +162,7 @@ class Different(unittest.TestCase):
         with torch.no_grad():
             b[4].bias[2] += 1e-6
         r = self.compare(a, b, carry=False)
-        self.assertEqual((r.first.what, r.first.a), ("parameter", "4.bias"))
+        self.assertEqual((r.first_difference.what, r.first_difference.tensor), ("parameter", "4.bias"))
         self.assertTrue(isonorm.compare(a, b, batches=images(), loss=F.cross_entropy, carry=True))
 
     def test_names_that_do_not_fit(self):
@@ -185,8 +185,8 @@ class Different(unittest.TestCase):
         self.assertTrue(isonorm.compare(a, b, **both))
         r = isonorm.compare(a, b, **both, optimizer=sgd)
         self.assertEqual(r.verdict, "different", r)
-        self.assertEqual(r.first.what, "weights at step 1")
-        self.assertIn("the update", r.cause)
+        self.assertEqual(r.first_difference.what, "weights at step 1")
+        self.assertIn("the update", r.likely_cause)
 
     def test_gradients_are_compared_before_a_step_that_changes_them(self):
         class Signed(torch.optim.SGD):
@@ -205,8 +205,8 @@ class Different(unittest.TestCase):
             optimizer=lambda p: Signed(p, lr=0.1),
         )
         self.assertEqual(r.verdict, "different", r)
-        self.assertEqual(r.first.what, "weights at step 1")  # the sign of the mapped gradient is not the mapped sign
-        self.assertIn("the update", r.cause)
+        self.assertEqual(r.first_difference.what, "weights at step 1")  # the sign of the mapped gradient is not the mapped sign
+        self.assertIn("the update", r.likely_cause)
 
 
 if __name__ == "__main__":

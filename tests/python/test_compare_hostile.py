@@ -150,10 +150,10 @@ class Trainings(Hostile):
 
         self.assertTrue(isonorm.compare(net(), net(), **TRAINED, optimizer=(by_number, by_tensor(1e-2))))
         r = isonorm.compare(net(), net(), **TRAINED, optimizer=(by_number, by_tensor(2e-2)))
-        self.assertIn("lr of 0.weight and 5 more is 0.01 in a, tensor(0.0200", r.cause)
+        self.assertIn("lr of 0.weight and 5 more is 0.01 in a, tensor(0.0200", r.likely_cause)
         f32 = torch.tensor(1e-2)
         r = isonorm.compare(net(), net(), **TRAINED, optimizer=(by_number, lambda p: torch.optim.AdamW(p, lr=f32)))
-        self.assertIn("lr of 0.weight and 5 more is 0.01 in a, tensor(0.0100", r.cause)
+        self.assertIn("lr of 0.weight and 5 more is 0.01 in a, tensor(0.0100", r.likely_cause)
 
 
 class Maps(Hostile):
@@ -203,7 +203,7 @@ class Causes(unittest.TestCase):
     def cause(self, a, b):
         r = isonorm.compare(a, b, batches=INPUTS)
         self.assertEqual(r.verdict, "different", r)
-        return r.cause
+        return r.likely_cause
 
     def test_a_factor_is_no_addend_of_fresh_gains(self):
         """Fresh gains are 1 and biases 0: 2 y and (1 + gain) y are one there."""
@@ -237,7 +237,7 @@ class Causes(unittest.TestCase):
             ((3.0, torch.relu), "scale of a is 1.0, of b in b 3.0; with a's the two agree"),
             ((1.0, torch.tanh), "act of a is relu, of b in b tanh; with a's the two agree"),
         ):
-            self.assertEqual(isonorm.compare(Spread(1, 1.0, torch.relu), Spread(2, *options), **halves).cause, said)
+            self.assertEqual(isonorm.compare(Spread(1, 1.0, torch.relu), Spread(2, *options), **halves).likely_cause, said)
 
 
 if __name__ == "__main__":

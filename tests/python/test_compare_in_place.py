@@ -59,7 +59,7 @@ class InPlace(unittest.TestCase):
         r = isonorm.compare(self.With(lambda x: x.mul_(3)), self.With(wrong), batches=INPUTS)
         self.assertEqual(r.verdict, "different", r)
         self.assertIn("gradient", r.reason)
-        self.assertIn("input", r.first.a)
+        self.assertIn("input", r.first_difference.tensor)
 
     def test_the_next_run_sees_the_batch_as_it_was(self):
         class Counting(nn.Module):
@@ -199,8 +199,8 @@ class InPlace(unittest.TestCase):
             return nn.Sequential(nn.Linear(8, 16), act, nn.Linear(16, 5))
 
         r = isonorm.compare(made("relu"), made("silu"), batches=INPUTS)
-        self.assertEqual((r.first.a, r.first.what), ("1", "output"))
-        self.assertEqual(r.cause, "another activation: a computes ReLU, b SiLU")
+        self.assertEqual((r.first_difference.tensor, r.first_difference.what), ("1", "output"))
+        self.assertEqual(r.likely_cause, "another activation: a computes ReLU, b SiLU")
 
     def test_whole_numbers_alone(self):
         """Without floating inputs and parameters there is no gradient; outputs are compared."""

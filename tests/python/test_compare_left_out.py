@@ -88,14 +88,14 @@ class LeftOut(unittest.TestCase):
         for a, b in (True, False), (False, True):
             r = self.verdict("different", Statistics(a), Statistics(b))
             self.assertIn("gradients agree, and all 2 buffers differ: look at the buffers that the pass changes", r.reason)
-            self.assertEqual((r.first.what, r.first.a), ("buffer", "norm.running_mean"))
+            self.assertEqual((r.first_difference.what, r.first_difference.tensor), ("buffer", "norm.running_mean"))
         self.verdict("equivalent", Statistics(True), Statistics(True))
 
     def test_buffers_of_renamed_modules(self):
         more = {"map": RENAMED}
         self.verdict("equivalent", Statistics(True), Statistics(True, "first second"), **more)
         r = self.verdict("different", Statistics(True), Statistics(False, "first second"), **more)
-        self.assertEqual((r.first.what, r.first.a), ("buffer", "norm.running_mean"))
+        self.assertEqual((r.first_difference.what, r.first_difference.tensor), ("buffer", "norm.running_mean"))
 
     def test_a_buffer_of_whole_numbers(self):
         whole = torch.zeros((), dtype=torch.int64)
@@ -115,7 +115,7 @@ class LeftOut(unittest.TestCase):
     def test_complex_parameters(self):
         for dtype in None, "f32":
             r = self.verdict("equivalent", Complex(), Complex(), optimizer=sgd, dtype=dtype)
-            self.assertEqual([p.parameter for p in r.detectable.detected], ["weight"])
+            self.assertEqual([p.parameter for p in r.probes if p.detected], ["weight"])
             self.verdict("equivalent", Complex(), Complex(), optimizer=lambda p: torch.optim.Adam(p, lr=1e-3), dtype=dtype)
             self.verdict("different", Complex(), Complex(lambda w: w.real), dtype=dtype)
             self.verdict("different", Complex(), Complex(torch.conj), dtype=dtype)
@@ -125,7 +125,7 @@ class LeftOut(unittest.TestCase):
         with torch.no_grad():
             other.weight[3] += 1e-6j
         r = self.verdict("different", Complex(), other)
-        self.assertEqual(r.first.what, "parameter")
+        self.assertEqual(r.first_difference.what, "parameter")
         turned = {"map": {"weight": lambda p: p["weight"] * 1j}, "carry": True}
         self.verdict("equivalent", Complex(), Complex(lambda w: w / 1j), optimizer=sgd, **turned)
         self.verdict("different", Complex(), Complex(lambda w: w * 1j), **turned)

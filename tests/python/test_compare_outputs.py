@@ -67,8 +67,8 @@ class Outputs(unittest.TestCase):
             batches = [(batch, None) for batch in BATCHES]
             loss = lambda o, _: o["loss"] if isinstance(o, dict) else o[0]
             r = isonorm.compare(Model(), Model(1e-3, pair), batches=batches, loss=loss)
-            self.assertEqual((r.verdict, r.first.a), ("different", "net.1"), r)
-            self.assertIn("eps of net.1 is 1e-05", r.cause)
+            self.assertEqual((r.verdict, r.first_difference.tensor), ("different", "net.1"), r)
+            self.assertIn("eps of net.1 is 1e-05", r.likely_cause)
 
     def test_the_place_behind_a_module_that_gives_a_dict(self):
         """A dict and a tuple are matched by position, dicts by key, wherever they are given."""
@@ -86,7 +86,7 @@ class Outputs(unittest.TestCase):
         a = Model(lambda y: {"y": y, "h": torch.tanh(y)})
         for of in (lambda y: (y, torch.tanh(y)), lambda y: {"h": torch.tanh(y), "y": y}):
             r = isonorm.compare(a, Model(of, 1e-3), batches=INPUTS)
-            self.assertEqual((r.first.what, r.first.a), ("output", "norm"), r)
+            self.assertEqual((r.first_difference.what, r.first_difference.tensor), ("output", "norm"), r)
 
     def test_nested_tensors(self):
         pair = [Giving(lambda y: torch.nested.as_nested_tensor([y])) for _ in range(2)]

@@ -39,9 +39,9 @@ class Refused(unittest.TestCase):
         ):
             self.refuses("a " + said, a=module)
             self.refuses("b " + said, b=module)
-        self.refuses("last.weight of b has no shape yet, as it is lazy: run b once on a batch", b=Lazy())
-        self.refuses("weight of a has no values, as it is on the meta device", a=meta)
-        self.refuses("weight of b has no values, as it is on the meta device", b=meta)
+        self.refuses("last.weight of b is lazy and has no shape yet: run b once on a batch", b=Lazy())
+        self.refuses("weight of a is on the meta device and has no values", a=meta)
+        self.refuses("weight of b is on the meta device and has no values", b=meta)
 
     def test_maps(self):
         self.refuses("map is 'name', expected 'names', a dict, a function or None", map="name")

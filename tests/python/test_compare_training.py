@@ -41,7 +41,7 @@ class Training(unittest.TestCase):
     def different(self, where, **more):
         r = self.compare(**more)
         self.assertEqual(r.verdict, "different", r)
-        self.assertEqual(r.first.what, where, r)
+        self.assertEqual(r.first_difference.what, where, r)
         return r
 
 
@@ -60,7 +60,7 @@ class Pairs(Training):
         right = adamw(weight_decay=0.1)
         self.same(optimizer=(right, lambda p: Decayed(p, lr=1e-2)))
         r = self.different("weights at step 1", optimizer=(right, lambda p: torch.optim.Adam(p, lr=1e-2, weight_decay=0.1)))
-        self.assertRegex(r.cause, r"^the optimizer: a's is AdamW, b's is Adam \(.*decay.*\); with a's optimizer the two agree$")
+        self.assertRegex(r.likely_cause, r"^the optimizer: a's is AdamW, b's is Adam \(.*decay.*\); with a's optimizer the two agree$")
 
     def test_the_first_is_of_a(self):
         seen = []
@@ -98,7 +98,7 @@ class Causes(Training):
 
     def named(self, where, said, **more):
         r = self.different(where, **more)
-        self.assertIn(said, r.cause)
+        self.assertIn(said, r.likely_cause)
         return r
 
     def test_options_of_an_optimizer(self):
@@ -135,16 +135,16 @@ class Causes(Training):
 
     def test_groups(self):
         r = self.compare(optimizer=(decayed_by_names, adamw(weight_decay=0.1)))
-        self.assertIn("weight_decay of 0.bias and 3 more is 0 in a, 0.1 in b", r.cause)
+        self.assertIn("weight_decay of 0.bias and 3 more is 0 in a, 0.1 in b", r.likely_cause)
         r = self.compare(optimizer=(sgd, lambda p: torch.optim.SGD(p[:-1], lr=0.1)))
-        self.assertIn("the optimizer: 4.bias is in the optimizer of a alone;", r.cause)
+        self.assertIn("the optimizer: 4.bias is in the optimizer of a alone;", r.likely_cause)
 
     def test_one_optimizer_by_names(self):
         """It gives b's parameters, which have other names, to other groups."""
         how = {"map": NAMES, "carry": True, "optimizer": decayed_by_names, **INPUTS}
         r = isonorm.compare(net(), ByHand(), **how)
-        self.assertEqual(r.first.what, "weights at step 1")
-        self.assertIn("the update: at step 1 the gradients agree and the updated weights do not; weight_decay of gain ", r.cause)
+        self.assertEqual(r.first_difference.what, "weights at step 1")
+        self.assertIn("the update: at step 1 the gradients agree and the updated weights do not; weight_decay of gain ", r.likely_cause)
 
     def test_schedules(self):
         def falling(by):
@@ -163,7 +163,7 @@ class Causes(Training):
 
     def test_two_parts(self):
         r = self.different("weights at step 1", optimizer=(adamw(), adamw(lr=2e-2)), clip=(0.5, lambda p: None))
-        self.assertEqual(r.cause, "the training: with a's optimizer and clip the two agree")
+        self.assertEqual(r.likely_cause, "the training: with a's optimizer and clip the two agree")
 
 
 class Schedules(Training):

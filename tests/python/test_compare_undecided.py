@@ -105,9 +105,9 @@ class Found(unittest.TestCase):
                 return y, y.argmax(-1) if self.largest else y.argmin(-1)
 
         r = isonorm.compare(Class(True), Class(False), batches=INPUTS)
-        self.assertEqual((r.verdict, r.first.what, r.first.a), ("different", "output", "output"), r)
+        self.assertEqual((r.verdict, r.first_difference.what, r.first_difference.tensor), ("different", "output", "output"), r)
         self.assertIn("output of output: not equal", str(r))
-        self.assertEqual(r.cause, "largest of a is True, of b in b False; with a's the two agree")
+        self.assertEqual(r.likely_cause, "largest of a is True, of b in b False; with a's the two agree")
 
     def test_a_norm_in_eval(self):
         def made():
@@ -117,8 +117,8 @@ class Found(unittest.TestCase):
         b = made()
         b[1].eval()
         r = isonorm.compare(made(), b, batches=INPUTS)
-        self.assertEqual((r.verdict, r.first.what, r.first.a), ("different", "output", "1"), r)
-        self.assertEqual(r.cause, "training of 1 is True, of 1 in b False; with a's the two agree")
+        self.assertEqual((r.verdict, r.first_difference.what, r.first_difference.tensor), ("different", "output", "1"), r)
+        self.assertEqual(r.likely_cause, "training of 1 is True, of 1 in b False; with a's the two agree")
 
     def test_a_buffer_alone(self):
         """The forward writes it: the backward is no place to look."""
@@ -129,7 +129,7 @@ class Found(unittest.TestCase):
 
         r = isonorm.compare(made(0.1), made(0.2), batches=INPUTS)
         self.assertIn("look at the buffers that the pass changes", r.reason)
-        self.assertEqual(r.cause, "momentum of 1 is 0.1, of 1 in b 0.2; with a's the two agree")
+        self.assertEqual(r.likely_cause, "momentum of 1 is 0.1, of 1 in b 0.2; with a's the two agree")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """Signatures, types and texts of the package's functions and results; needs no torch."""
 
 import ast
+import dataclasses
 import importlib.util
 import inspect
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -14,7 +17,7 @@ import numpy as np
 
 import isonorm
 
-RESULT = isonorm.Result("different", "at point 1 " + "the loss differs, " * 30, "f64", 1, cause="another eps of a norm")
+RESULT = isonorm.Result("different", "at point 1 " + "the loss differs, " * 30, "f64", 1, likely_cause="another eps of a norm")
 
 
 class Signatures(unittest.TestCase):
@@ -51,11 +54,25 @@ class Texts(unittest.TestCase):
             self.assertEqual(repr(r), str(r))
             self.assertIn("\n", repr(r))
 
+    def test_document_has_the_names_of_the_program(self):
+        """The fields that every verdict of the program has (docs/results.md), for JSON without NaN and infinities."""
+        first = isonorm.Difference("output", "1", "ln", float("inf"), 0.0)
+        document = dataclasses.replace(RESULT, first_difference=first, probes=(isonorm.Probe("w", 1e-5, float("nan")),)).document()
+        page = pathlib.Path(__file__).parents[2].joinpath("docs/results.md").read_text()
+        named = re.findall(r"^\| `([a-z_]+)`", page.split("\n## verify\n")[1].split("\n## ")[0], re.MULTILINE)
+        shared = set(named) - {"streams"} | {"schema", "text"}
+        self.assertLessEqual({"verdict", "sentence", "first_difference", "likely_cause", "detectable"}, shared)
+        self.assertLessEqual(shared, set(document))
+        self.assertEqual(document["likely_cause"], RESULT.likely_cause)
+        self.assertEqual(document["first_difference"]["tensor"], "1")
+        self.assertIsNone(document["first_difference"]["deviation"])
+        self.assertEqual(json.loads(json.dumps(document, allow_nan=False)), document)
+
     @unittest.skipUnless(importlib.util.find_spec("pytest"), "pytest is not installed")
     def test_pytest_shows_the_text(self):
         source = f"""
 import isonorm
-RESULT = isonorm.Result({RESULT.verdict!r}, {RESULT.reason!r}, "f64", 1, cause={RESULT.cause!r})
+RESULT = isonorm.Result({RESULT.verdict!r}, {RESULT.reason!r}, "f64", 1, likely_cause={RESULT.likely_cause!r})
 def test_one():
     assert RESULT
 def test_other():

@@ -68,16 +68,16 @@ TEST_CASE("a GPT-2 checkpoint converts by its description, there and back") {
   for (Form to : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     INFO(name_of(to));
     const Conversion c = convert(state, layout, to);
-    CHECK(compare_streams(state, layout, c.state, c.plan).deviation < 1e-13);
+    CHECK(compare_streams(state, layout, c.state, c.plan).size < 1e-13);
     CHECK(c.state.at("h.1.attn.bias").dtype() == DType::u8);
     CHECK(c.state.at("h.1.attn.c_attn.weight").shape() == Dims{to == Form::rms_norm ? 8 : 7, 24});
     // The head's bias exists because ln_f has one; the same description reads the converted file.
     CHECK(c.state.at("lm_head.bias").shape() == Dims{11});
     const streams::Plan converted = placed(c.state, kGpt2, to);
     CHECK(converted.tied.empty());
-    CHECK(compare_streams(state, layout, c.state, converted).deviation < 1e-13);
+    CHECK(compare_streams(state, layout, c.state, converted).size < 1e-13);
     const Conversion back = convert(c.state, converted, Form::layer_norm);
-    CHECK(compare_streams(state, layout, back.state, back.plan).deviation < 1e-13);
+    CHECK(compare_streams(state, layout, back.state, back.plan).size < 1e-13);
   }
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("norms that are kept hold their gains, where others than readers see t
   json = replaced(json, "\"others\"", R"("kept": ["ln_f"], "others")");
   const streams::Plan headless = placed(state, json);
   const Conversion c = convert(state, headless, Form::rms_norm);
-  CHECK(compare_streams(state, headless, c.state, c.plan).deviation < 1e-13);
+  CHECK(compare_streams(state, headless, c.state, c.plan).size < 1e-13);
   CHECK(largest(c.state.at("ln_f.weight") - state.at("ln_f.weight")) == 0);
   CHECK(c.state.find("h.0.ln_1.weight") == nullptr);
   CHECK_THROWS_WITH(convert(state, headless, Form::crms_norm),
@@ -187,7 +187,7 @@ TEST_CASE("norms that are kept hold their gains, where others than readers see t
   streams::Plan none = placed(state);
   for (streams::NormPlace& n : none.norms) n.folds = false;
   const Conversion unfolded = convert(state, none, Form::rms_norm);
-  CHECK(compare_streams(state, none, unfolded.state, unfolded.plan).deviation < 1e-13);
+  CHECK(compare_streams(state, none, unfolded.state, unfolded.plan).size < 1e-13);
   CHECK(unfolded.state.size() == state.size() + 1);  // the head
   for (const auto& [name, tensor] : state) {
     INFO(name);
@@ -245,5 +245,5 @@ TEST_CASE("norms without gain and bias are known by their readers") {
   CHECK(layout.norms[0].name == "norm.0");
   CHECK(layout.norms[0].eps == 1e-12);
   const Conversion c = convert(state, layout, Form::crms_norm);
-  CHECK(compare_streams(state, layout, c.state, c.plan).deviation < 1e-13);
+  CHECK(compare_streams(state, layout, c.state, c.plan).size < 1e-13);
 }

@@ -11,14 +11,14 @@ TEST_CASE("certificate: what is certified gives 0, tables, JSON and a report") {
   const ChildResult r = f.succeeds(reduced + "--json @c.json --report @c.html");
   CHECK_THAT(r.out, Contains("gpt2: width 24, 3 heads, GELU, learned, untied, plain") &&
                         Contains("tied head reads the compressed table") && Contains("gradients in bf16") &&
-                        Contains("width 2, values only, in f32") && Contains("\nCertified: 2 architectures train"));
+                        Contains("width 2, values only, in f32") && Contains("\nEquivalent: 2 architectures train"));
   CHECK_THAT(r.err, Contains("certificate 100 %") && Contains(" left  "));
   CHECK(f.json("c.json")["verdict"] == "equivalent");
   CHECK(f.json("c.json")["tables"].size() == 7);
   CHECK(std::filesystem::file_size(f / "c.html") > 20000);
   // The sentence alone.
   const ChildResult quiet = f.succeeds(reduced + "-q --threads 1 --seed 5");
-  CHECK(quiet.out.starts_with("Certified: "));
+  CHECK(quiet.out.starts_with("Equivalent: "));
   CHECK(quiet.out.find('\n') == quiet.out.size() - 1);
   CHECK(quiet.err.empty());
 }

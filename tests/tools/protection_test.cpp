@@ -84,7 +84,7 @@ constexpr Row kRows[] = {
     {"lr-find --config @x.toml", "--config:x.toml", "--json --report", ""},
     {"lr-find --model vit --data @pictures", "--data:pictures/train/a/x.png", "--json --report", ""},
     {"lr-find --model translator --data @pairs", "--data:pairs/target.txt", "--json --report", ""},
-    {"explain rms_norm 1,2", "", "", "NORM ROW"},
+    {"explain rms_norm 1,2", "", "--json", "NORM ROW"},
     {"completion bash", "", "", "SHELL"},
     {"man train", "", "", "VERB"}};
 

@@ -134,6 +134,8 @@ TEST_CASE("results: the JSON of every verb has the fields of its page") {
     REQUIRE(page.contains(name));
     seen.insert(name);
     CHECK(complaints(result, page.at(name), page.at("")) == "");
+    if (result.contains("verdict") && result.contains("first_difference"))
+      for (const char* key : {"sentence", "likely_cause", "detectable"}) CHECK(result.contains(key));
     if (!line.starts_with("info")) CHECK(contains(result["command"], "isonorm " + line.substr(0, line.find(' '))));
   };
   f.succeeds("train +small --steps 2 -q --checkpoint @other");
@@ -153,6 +155,7 @@ TEST_CASE("results: the JSON of every verb has the fields of its page") {
   check_result("prove --certificate --architectures gpt2,vit9 --steps 8");
   check_result("table --optimizers sgd --steps 3 --seeds 1 --depth 1");
   check_result("audit --checkpoint @c");
+  check_result("explain rms_norm 1,2,4");
   check_result("compare @c @moved");
   check_result("compare @c @other", 1);
   check_result("verify @c @other", 1);

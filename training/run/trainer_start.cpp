@@ -17,7 +17,7 @@
 #include "io/replacement.h"
 #include "io/tree.h"
 #include "nn/residual/gpas.h"
-#include "nn/skip_init.h"
+#include "nn/init.h"
 #include "reports/text_layout.h"
 #include "streams/stream.h"
 #include "training/model_options.h"

@@ -51,12 +51,12 @@ def judged(row, r):
     shows it, "not to be seen"."""
     if r.verdict != "different":
         return "not to be seen" if row.unseen else "missed" if r.verdict == "equivalent" else "undecided"
-    said, cause = r.cause or "", row.cause or "no cause is expected"
+    said, cause = r.likely_cause or "", row.cause or "no cause is expected"
     if PLACE.match(said) and "of b is" not in cause:
         said = ""
     if said:
         return "right cause" if re.search(cause, said) else "wrong cause"
-    places = [r.first.a, r.first.b] if r.first else r.reason.split()[:1]
+    places = [r.first_difference.tensor, r.first_difference.partner] if r.first_difference else r.reason.split()[:1]
     return "right place" if any(re.fullmatch(row.place or "", place) for place in places) else "found"
 
 

@@ -1,4 +1,4 @@
-#include "equivalence/compare/beside.h"
+#include "equivalence/compare/inputs_and_buffers.h"
 
 #include <algorithm>
 
