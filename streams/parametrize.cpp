@@ -117,11 +117,11 @@ bool gives_stream(const Norm& norm) {
 }
 
 void put_reader(Linear& reader, const std::string& path, const Norm& norm, const Stream& stream, bool change,
-                bool bare_entry) {
+                bool reads_embeddings) {
   if (!gives_stream(norm)) return;
   const bool mapped = stream.storage() == Stored::mapped;
   if (reader.tied() && mapped && stream.centres()) {
-    check(!bare_entry && norm.parameters().empty(), "layout: tied head '", path,
+    check(!reads_embeddings && norm.parameters().empty(), "layout: tied head '", path,
           "' behind a norm with a gain, or with connections whose first branch reads the bare embeddings, needs raw "
           "storage: the means of the raw rows are seen");
     if (change) reader.weight.parametrize(std::make_shared<ReadsTable>(stream, norm));
@@ -256,7 +256,7 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
       const auto norm = norms.find(e.norm);
       check(norm != norms.end(), "layout: '", path, "' reads through '", e.norm, "', which is no norm of this model");
       of_stream[norm->second] = e.norm;
-      put_reader(*linear, path, *norm->second, stream, change, layout.reads_bare_entry());
+      put_reader(*linear, path, *norm->second, stream, change, layout.embeddings_are_read());
     }
     for (const auto& [path, table] : tables) {
       const Layout::Entry& e = said[tensor_of(path, "weight")];

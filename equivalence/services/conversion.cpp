@@ -55,7 +55,7 @@ class Converter {
     hub::check_new_folder(o.out, o.in);
     file_.state = folder_->state, file_.foreign = folder_->foreign;
     const Scope scope(o.in);
-    said_ = hub::converted(folder_->config), said_form_ = said_.form;
+    record_ = hub::conversion_record(folder_->config), stored_form_ = record_.form;
     config_ = o.as.empty() ? folder_->config.values() : hub::llama_config(folder_->config);
   }
 
@@ -122,10 +122,10 @@ class Converter {
     };
     if (folder_) {
       // A rotation adds no biases: the class lacks only biases from an earlier conversion.
-      const std::vector<std::string> biases = rotates() ? said_.biases : new_biases(result);
+      const std::vector<std::string> biases = rotates() ? record_.biases : new_biases(result);
       std::vector<streams::Plan> plans;
       for (const Stream& s : streams_) plans.push_back(s.conversion.plan());
-      const std::string rotation = said_.rotation + (said_.rotation.empty() ? "" : ", ") + o_.basis;
+      const std::string rotation = record_.rotation + (record_.rotation.empty() ? "" : ", ") + o_.basis;
       hub::write_folder(o_.out, *folder_, {content, config_, form_, o_.fold, plans, biases, rotation}, o_.shard);
       say_loader(biases);
     } else {
@@ -241,12 +241,12 @@ class Converter {
 
   void by_spec() {
     const auto form = file_.other.find(streams::kStreamForm);
-    if (form != file_.other.end()) said_form_ = form->second;
-    if (o_.from.empty() && !folder_ && said_form_.empty())
+    if (form != file_.other.end()) stored_form_ = form->second;
+    if (o_.from.empty() && !folder_ && stored_form_.empty())
       throw UsageError("--spec needs --from: the file alone does not say what form it has");
-    if (!said_form_.empty()) check_form(o_.from, said_form_, false, o_.in);
-    const bool converted = !said_form_.empty() || !file_.description.empty();
-    const std::string from = !o_.from.empty() ? o_.from : !said_form_.empty() ? said_form_ : "layer_norm";
+    if (!stored_form_.empty()) check_form(o_.from, stored_form_, false, o_.in);
+    const bool converted = !stored_form_.empty() || !file_.description.empty();
+    const std::string from = !o_.from.empty() ? o_.from : !stored_form_.empty() ? stored_form_ : "layer_norm";
     metadata_ = file_.other;
     for (auto& [name, plan, outline] : described_streams(o_.spec.empty() ? o_.in : o_.spec, file_.state.outline,
                                                          converted, streams::form_named(from))) {
@@ -366,8 +366,8 @@ class Converter {
   training::OpenModelFile file_;
   std::optional<hub::Folder> folder_;   // of the hub, if IN is one
   json config_;                         // config.json of the folder that is written
-  hub::SaidOfConversion said_;          // by config.json of IN
-  std::string form_, said_form_;        // form of the result; form that IN says it has
+  hub::ConversionRecord record_;        // by config.json of IN
+  std::string form_, stored_form_;      // form of the result; form that IN says it has
   std::optional<NumberFormat> format_;  // of --dtype
   std::vector<Stream> streams_;
   // With a description: norms after tables, which the conversion removes; modules through which rows with a mean enter

@@ -62,7 +62,7 @@ struct Converted : io::FileContent {
 // The entry "isonorm" in the config.json of a folder that write_folder() made; empty for other folders. Throws if the
 // entry is malformed or has unknown parts; if form and rotation contradict each other: uncentred_rms_norm must have a
 // rotation, and other forms except crms_isometric must not; or if a rotated stream is recentred.
-struct SaidOfConversion {
+struct ConversionRecord {
   std::string form;
   int64_t width = 0;  // of the first stream
   // For each norm of the streams: eps; width, if it is not `width`; gain and bias, if it has them.
@@ -77,7 +77,7 @@ struct SaidOfConversion {
   const std::vector<std::string>& list(const std::string& entry) const;
   bool names(const std::string& entry, const std::string& name) const;
 };
-SaidOfConversion converted(const Config& config);
+ConversionRecord conversion_record(const Config& config);
 inline constexpr int kVersion = 1;  // version of the entry, which isonorm_torch.py checks, too
 
 // The differences of two models' config.json, "n_head 12 and 16, ...". Ignores entries about the conversion, the file's

@@ -32,6 +32,6 @@ inline constexpr Arrangement kDeepNorm{.name = "deepnorm",
                                        .block = deep_norm_block,
                                        .last = bare_last,
                                        .initialise = initialise_deep_norm,
-                                       .bare_entry = true};
+                                       .reads_embeddings = true};
 
 }  // namespace isonorm::nn

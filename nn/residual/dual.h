@@ -26,6 +26,6 @@ class DualEnd : public PreNorm {
 BlockConnections residual_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
 
 inline constexpr Arrangement kResiDual{
-    .name = "residual", .block = residual_block, .last = last_of<DualEnd>, .bare_entry = true};
+    .name = "residual", .block = residual_block, .last = last_of<DualEnd>, .reads_embeddings = true};
 
 }  // namespace isonorm::nn

@@ -11,6 +11,6 @@ int64_t mix_ln_posts(const char* name, int64_t depth);
 BlockConnections mix_ln_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
 
 inline constexpr Arrangement kMixLn{
-    .name = "mix_ln", .block = mix_ln_block, .last = last_of<PreNorm>, .bare_entry = true};
+    .name = "mix_ln", .block = mix_ln_block, .last = last_of<PreNorm>, .reads_embeddings = true};
 
 }  // namespace isonorm::nn

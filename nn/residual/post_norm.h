@@ -58,6 +58,7 @@ std::unique_ptr<Connection> bare_last(int64_t width, const ConnectionOptions& no
 
 BlockConnections post_ln_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
 
-inline constexpr Arrangement kPostLn{.name = "post_ln", .block = post_ln_block, .last = bare_last, .bare_entry = true};
+inline constexpr Arrangement kPostLn{
+    .name = "post_ln", .block = post_ln_block, .last = bare_last, .reads_embeddings = true};
 
 }  // namespace isonorm::nn
