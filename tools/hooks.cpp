@@ -302,7 +302,7 @@ def recorded(spec, model, run, prefix):
 
 int run(const std::string& spec) {
   check_outputs({}, {{"SPEC", spec}});
-  const std::string json = services::spec_text(spec);
+  const std::string json = services::description_at(spec).json;
   const Scope scope(spec);
   streams::Layout::streams_from_json(json);  // throws if convert could not read it
   print_text(text(kBefore, json, kBehind));

@@ -16,7 +16,7 @@ Verb add_spec(CLI::App& app) {
       "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
   return {command, [folder] {
             check_outputs({}, {{"FOLDER", *folder}});
-            print_text(services::spec_text(*folder));
+            print_text(services::description_at(*folder).json);
             return kOk;
           }};
 }

@@ -12,7 +12,7 @@
 #include "equivalence/judge/pairs.h"
 #include "equivalence/coordinates/parametrisation.h"
 #include "equivalence/lockstep/made_examples.h"
-#include "equivalence/verify/stream_check.h"
+#include "equivalence/convert/state.h"
 #include "nn/norm.h"
 #include "streams/parametrize.h"
 #include "streams/stream_watch.h"

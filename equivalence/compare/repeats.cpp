@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/printed.h"
-#include "equivalence/convert/checkpoint_facts.h"
+#include "equivalence/convert/state.h"
 #include "equivalence/judge/criterion.h"
 #include "training/steps/loop.h"
 

@@ -11,7 +11,7 @@
 #include "autograd/ops/shape.h"
 #include "core/printed.h"
 #include "equivalence/judge/detectable.h"
-#include "equivalence/convert/checkpoint_facts.h"
+#include "equivalence/convert/state.h"
 #include "equivalence/explain/hypotheses.h"
 #include "equivalence/judge/criterion.h"
 

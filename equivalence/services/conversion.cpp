@@ -9,11 +9,11 @@
 #include "core/system/failures.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
-#include "equivalence/convert/convertible.h"
 #include "equivalence/judge/result_fields.h"
 #include "equivalence/reference/reference.h"
+#include "equivalence/convert/state.h"
 #include "equivalence/reference/stream_sum.h"
-#include "equivalence/services/file_conversion.h"
+#include "equivalence/verify/file_conversion.h"
 #include "equivalence/services/model_data.h"
 #include "equivalence/services/named_files.h"
 #include "equivalence/services/rotation.h"
@@ -35,7 +35,7 @@ void check_form(const std::string& asked, const std::string& form, bool raw, con
 }
 
 void check_eps(const streams::Plan& plan, double eps) {
-  for (const streams::NormPlace& n : plan.norms)
+  for (const streams::Plan::Norm& n : plan.norms)
     check(eps == 0 || n.eps == eps, "convert: norm '", n.name, "' has eps ", n.eps, ", asked for is ", eps,
           ": another eps is another function");
 }
@@ -161,8 +161,9 @@ class Converter {
     std::map<std::string, Unit> unit;
     for (const Stream& s : streams_) {
       const streams::Plan& plan = s.conversion.plan();
-      for (const streams::NormPlace& n : plan.norms) {
-        if (!n.folds || plan.behind_table(n.name)) continue;
+      for (size_t i = 0; i < plan.norms.size(); ++i) {
+        const streams::Plan::Norm& n = plan.norms[i];
+        if (!n.folds || plan.is_behind_table(static_cast<int>(i))) continue;
         if (!n.weight.empty() || !o_.as.empty()) unit[n.name + ".weight"] = {n.plus_one ? 0.0 : 1.0, plan.width};
         if (!n.bias.empty()) unit[n.bias] = {0, plan.width};
       }
@@ -234,6 +235,7 @@ class Converter {
     check_form(o_.from, name_of(options.stream().form), raw, o_.in);
     if (rotates()) form_ = name_of(streams::uncentred(training::stored_form(options)));
     plan_ = plan_conversion(file_.description, file_.state.outline, to(), o_.inference);
+    check_dtypes(plan_->source, file_.foreign);
     metadata_ = plan_->description;
     if (rotates()) rotate(plan_->source, file_.state.outline, o_.basis);
     add_stream("", file_.state, plan_->source);
@@ -248,13 +250,11 @@ class Converter {
     const bool converted = !stored_form_.empty() || !file_.description.empty();
     const std::string from = !o_.from.empty() ? o_.from : !stored_form_.empty() ? stored_form_ : "layer_norm";
     metadata_ = file_.other;
-    for (auto& [name, plan, outline] : described_streams(o_.spec.empty() ? o_.in : o_.spec, file_.state.outline,
-                                                         converted, streams::form_named(from))) {
-      for (streams::NormPlace& n : plan.norms) {
-        const bool leaves = plan.behind_table(n.name);
-        if (o_.fold == "none") n.folds = leaves;
-        if (leaves) identity_.push_back(n.name);
-      }
+    for (auto& [name, plan, outline] :
+         described_streams(o_.spec.empty() ? description_of(*folder_) : description_at(o_.spec), file_,
+                           streams::form_named(from), converted, o_.fold != "none")) {
+      for (size_t i = 0; i < plan.norms.size(); ++i)
+        if (plan.is_behind_table(static_cast<int>(i))) identity_.push_back(plan.norms[i].name);
       check_described(file_.description, plan);
       if (rotates()) rotate(plan, outline, o_.basis), form_ = name_of(plan.form);
       if (!plan.recentred.empty() && row_of(to()).centres()) recentred_.push_back(plan.recentred);
@@ -268,7 +268,6 @@ class Converter {
 
   void add_stream(const std::string& name, const LazyState& state, const streams::Plan& plan) {
     const Scope scope(o_.in);
-    check_dtypes(plan, file_.foreign);
     check_eps(plan, o_.eps);
     streams_.push_back({name, name.empty() ? "" : name + ": ", state, FileConversion(state, plan, to(), format_)});
   }

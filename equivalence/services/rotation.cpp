@@ -6,7 +6,6 @@
 #include "core/printed.h"
 #include "core/system/failures.h"
 #include "core/system/foreign_text.h"
-#include "equivalence/convert/convertible.h"
 #include "streams/rotation.h"
 
 namespace isonorm::services {
@@ -40,9 +39,9 @@ std::string basis_file(const std::string& basis) {
 
 // A model can be rotated if its norms divide a row by its length, whatever its mean.
 void rotate(streams::Plan& plan, const TensorMap& outline, const std::string& basis) {
-  equivalence::check_rotatable(plan);
+  check_rotatable(plan);
   plan.form = streams::uncentred(plan.form);
-  equivalence::check_plan(outline, plan);  // before a matrix of this width is allocated
+  check_plan(plan, outline);  // before a matrix of this width is allocated
   plan.rotation = basis_rotation(basis, plan.stored_width());
 }
 

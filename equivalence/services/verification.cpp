@@ -6,7 +6,6 @@
 
 #include "core/system/failures.h"
 #include "core/system/terminal.h"
-#include "equivalence/convert/convertible.h"
 #include "equivalence/judge/result_fields.h"
 #include "equivalence/services/model_data.h"
 #include "equivalence/services/named_files.h"
@@ -98,11 +97,11 @@ void check_said(const Input& of, const std::vector<streams::FileStream>& streams
 // The streams by --spec, else by the family of the folder. A file that is compared with a folder has the folder's
 // streams.
 std::vector<streams::FileStream> streams_of(const VerifyOptions& o, const Input& of, const Input& other) {
-  const std::string& spec = !o.spec.empty() ? o.spec : of.folder ? of.path : other.path;
+  const Description description =
+      !o.spec.empty() ? description_at(o.spec) : description_of(*(of.folder ? of : other).folder);
   const bool converted = of.folder ? !hub::conversion_record(of.folder->config).form.empty()
                                    : !of.file.description.empty() || of.file.other.contains(streams::kStreamForm);
-  std::vector<streams::FileStream> streams = described_streams(spec, of.file.state.outline, converted, of.form);
-  for (const streams::FileStream& s : streams) equivalence::check_dtypes(s.plan, of.file.foreign);
+  std::vector<streams::FileStream> streams = described_streams(description, of.file, of.form, converted);
   check_said(of, streams);
   return streams;
 }

@@ -50,12 +50,12 @@ void check_new_folder(const std::string& path, const std::string& beside = {});
 
 // A model after its conversion.
 struct Converted : io::FileContent {
-  json config;                         // names its present class
-  std::string form, fold;              // the values of --to and --fold
-  std::vector<streams::Plan> layouts;  // of its streams, before the conversion
-  std::vector<std::string> biases;     // biases of readers that had none before
+  json config;                       // names its present class
+  std::string form, fold;            // the values of --to and --fold
+  std::vector<streams::Plan> plans;  // of its streams, before the conversion
+  std::vector<std::string> biases;   // biases of readers that had none before
   // The stream's rotation in words; empty: none. With a rotation, config has the entry "isonorm" of a converted folder,
-  // of which only form and rotation change; fold, layouts and biases are ignored.
+  // of which only form and rotation change; fold, plans and biases are ignored.
   std::string rotation = {};
 };
 
