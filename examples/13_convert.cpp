@@ -42,8 +42,8 @@ int main() try {
 
   // A reader of the bare stream depends on the stream's mean, which the other forms do not have.
   streams::Plan layout = streams::plan_of(model);
-  for (streams::Place& p : layout.places)
-    if (p.name == "head.weight") p.norm = "";
+  for (streams::Plan::Reader& r : layout.readers)
+    if (r.name == "head.weight") r.norm = -1;
   try {
     convert(file.state, layout, streams::Form::rms_norm);
   } catch (const Error& e) {

@@ -28,7 +28,7 @@ TransformerOptions TransformerOptions::complete() const {
   if (o.kv_heads == 0) o.kv_heads = o.heads;
   check(o.kv_heads > 0 && o.heads % o.kv_heads == 0, "transformer: ", o.heads, " heads cannot share ", o.kv_heads,
         " of keys and values");
-  check(o.depth > 0 || !o.connection.bare_entry, "transformer: depth 0 with connections ", o.connection.name,
+  check(o.depth > 0 || !o.connection.reads_embeddings, "transformer: depth 0 with connections ", o.connection.name,
         ", which have norms only in their blocks");
   check(o.norm == NormKind::layer || o.norm == NormKind::rms || o.norm == NormKind::none, "transformer: its norms are ",
         name_of(o.norm), ", expected layer_norm, rms_norm or none");

@@ -97,7 +97,7 @@ Layout& Layout::scale(const std::string& writer, const std::string& vector) {
   check(scales_.emplace(writer, vector).second, "layout: \"", writer, "\" has two layer scales");
   return *this;
 }
-Layout& Layout::bare_entry() { return bare_entry_ = true, *this; }
+Layout& Layout::reads_embeddings() { return reads_embeddings_ = true, *this; }
 Layout& Layout::recentre(const std::string& module) {
   check(!module.empty() && module.find('*') == std::string::npos, "layout: \"recentre\" is \"", module,
         "\", expected the name of one module");
@@ -120,7 +120,7 @@ Layout& Layout::with(const std::string& path, const Layout& of_child) {
   for (const auto& [name, n] : child.norms_) norm(in(name), n);
   for (const std::string& name : child.kept_) keep(in(name));
   for (const Tied& t : child.tied_) tied({in(t.table), in(t.weight), in(t.bias), in(t.norm)});
-  bare_entry_ = bare_entry_ || child.bare_entry_;
+  reads_embeddings_ = reads_embeddings_ || child.reads_embeddings_;
   if (!child.recentred_.empty()) recentre(in(child.recentred_));
   if (width_ == 0) width_ = child.width_;
   return *this;

@@ -86,7 +86,7 @@ class Layout {
   // Neither writes nor reads. off_stream: this is so although the tensor has an axis of the stream's width.
   Layout& other(const std::string& pattern, bool off_stream = false);
   // The first branch reads the embeddings without a norm: tables do not write, and a head cannot use a mapped table.
-  Layout& bare_entry();
+  Layout& reads_embeddings();
   // Checkpoints only. The rows that enter `module` have a mean that no weight can remove (they come from a norm or an
   // activation), so the program that runs the converted model must subtract it there, once.
   Layout& recentre(const std::string& module);
@@ -108,7 +108,7 @@ class Layout {
   int64_t width() const { return width_; }  // d, the width of the Pre-LN model; 0: not given
   const std::map<std::string, Norm>& norms() const { return norms_; }
   const std::vector<Tied>& tied() const { return tied_; }
-  bool reads_bare_entry() const { return bare_entry_; }
+  bool embeddings_are_read() const { return reads_embeddings_; }
   const std::string& recentred() const { return recentred_; }
   bool of_files() const;  // has something for checkpoints only: a norm after a table, parts, recentre
 
@@ -122,7 +122,7 @@ class Layout {
   std::vector<Tied> tied_;
   std::vector<std::string> kept_;
   std::string recentred_;
-  bool bare_entry_ = false;
+  bool reads_embeddings_ = false;
 };
 
 // The patterns that a pattern with alternatives means: "a.b.d" and "a.c.d" for "a.{b,c}.d". Throws if there are more

@@ -44,9 +44,9 @@ std::string tensor_of(const std::string& path, const char* tensor) {
   return path.empty() ? tensor : text(path, '.', tensor);
 }
 
-void check_axis(const std::string& name, const Layout::Entry& e, int axis) {
-  check(e.role == Role::neutral || e.dim < 0 || e.dim == axis, "layout: the stream is dimension ", e.dim, " of '", name,
-        "', of its layer's weight it is ", axis);
+std::string layer_of(const std::string& tensor) {
+  const size_t dot = tensor.rfind('.');
+  return dot == tensor.npos ? "" : tensor.substr(0, dot);
 }
 
 // Throws if a parameter of the module at `path` has a parametrisation of its own, though the stored tensor is mapped or
@@ -56,90 +56,18 @@ void check_stored(const Parameter& p, const std::string& path) {
         "' has a parametrisation of its own, and its stored values are to be mapped or folded");
 }
 
-// Removes the parametrisations that an earlier stream attached to a parameter or layer.
+// Removes the parametrisations that an earlier stream attached to a parameter.
 void free(Parameter& p) {
   if (!find<Attached>(p.parametrisations())) return;
   nn::Parametrisations own = p.parametrisations();
   std::erase_if(own, [](const auto& by) { return dynamic_cast<const Attached*>(by.get()); });
   p.set_parametrisations(std::move(own));
 }
-void free(Linear& linear) {
-  free(linear.weight), free(linear.bias);  // a tied weight and a missing bias are not in named_parameters()
-}
 
 // The norm computes the formula of this kind.
 void set_kind(Norm& norm, NormKind kind) { norm.set_spec({kind, norm.eps(), norm.spec().p}); }
 
-void check_width(const std::string& path, const char* what, int64_t width, const Stream& stream) {
-  check(width == stream.width(), "layout: ", path, ' ', what, ' ', width, ", the stream's width is ", stream.width());
-}
-
-// With mapped storage: maps the stored values, once. The parametrisations attached later then map nothing.
-void store(const Parameter& p, const std::string& path, const Stream& stream, bool change, Role role, int dim) {
-  if (stream.storage() == Stored::raw) return;
-  check_stored(p, path);
-  if (!change) return;
-  const NoGrad no_grad;
-  const Tensor now = detach(p);
-  p.store(role == Role::writer ? stream.map_writer(now, dim) : stream.map_reader(now));
-}
-
-void put_writer(Parameter& p, const std::string& path, const Stream& stream, bool change, int dim) {
-  check_width(path, "writes", p.size(dim), stream);
-  store(p, path, stream, change, Role::writer, dim);
-  if (change) p.parametrize(std::make_shared<Writes>(stream, dim));
-}
-
-// Mapped storage has no place for dropout and layer scale.
-void check_branch(const nn::BranchOptions& o, const Stream& stream) {
-  check((o.dropout == 0 && o.layer_scale == 0) || !stream.centres() || stream.storage() == Stored::raw,
-        "branch: dropout ", o.dropout, " and layer scale ", o.layer_scale, " act on the ", stream.width(),
-        " entries of a raw branch, which mapped storage of ", name_of(stream.form()),
-        " does not hold; use raw storage");
-}
-
-void put_table(Embedding& table, const std::string& path, const Stream& stream, bool change) {
-  check_width(path, "writes", table.weight.size(1), stream);
-  store(table.weight, path, stream, change, Role::writer, 1);
-  if (change) table.weight.parametrize(std::make_shared<WritesRows>(stream));
-}
-
-void put_linear(Linear& linear, const std::string& path, const Stream& stream, bool change) {
-  if (const auto* branch = dynamic_cast<const BranchOutput*>(&linear)) check_branch(branch->options(), stream);
-  put_writer(linear.weight, path, stream, change, 0);
-  if (linear.bias.defined()) put_writer(linear.bias, path, stream, change, 0);
-}
-
-// True if the readers of the norm's result get rows of the stream.
-bool gives_stream(const Norm& norm) {
-  const auto* connection = dynamic_cast<const Connection*>(&norm);
-  return !connection || connection->reads_residual();
-}
-
-void put_reader(Linear& reader, const std::string& path, const Norm& norm, const Stream& stream, bool change,
-                bool bare_entry) {
-  if (!gives_stream(norm)) return;
-  const bool mapped = stream.storage() == Stored::mapped;
-  if (reader.tied() && mapped && stream.centres()) {
-    check(!bare_entry && norm.parameters().empty(), "layout: tied head '", path,
-          "' behind a norm with a gain, or with connections whose first branch reads the bare embeddings, needs raw "
-          "storage: the means of the raw rows are seen");
-    if (change) reader.weight.parametrize(std::make_shared<ReadsTable>(stream, norm));
-    return;
-  }
-  if (reader.tied() && !change) check_width(path, "reads", reader.weight.size(1), stream);
-  if (!reader.tied()) {
-    check_width(path, "reads", reader.weight.size(1), stream);
-    store(reader.weight, path, stream, change, Role::reader, 1);
-  }
-  const bool folds = hands_over(norm, stream);
-  if (folds) check_stored(reader.weight, path), check_stored(reader.bias, path);
-  if (!change) return;
-  reader.weight.parametrize(std::make_shared<Reads>(stream, norm));
-  if (folds && norm.bias.defined()) reader.bias.parametrize(std::make_shared<ReadsBias>(norm, reader.weight));
-}
-
-// A norm's gain and bias on the d entries of rows that the stream stores as d - 1: a hook after the norm.
+// A norm's gain and bias on the d entries of rows of which the stream stores d - 1: a hook after the norm.
 struct GainOfExpanded {
   Stream stream;
   Tensor gain, offset;
@@ -149,30 +77,272 @@ struct GainOfExpanded {
   }
 };
 
-// Puts the norm into the stream's coordinates. Gain and bias act on d entries. If the stored rows have d - 1 entries,
-// or if readers fold gain and bias in, the norm does not apply them itself.
-void put_norm(Norm& norm, const std::string& path, const Stream& stream, bool change) {
-  const NormKind own = norm.kind();
-  const FormRow& form = row_of(stream.form());
-  check(norm.width() == stream.width(), "layout: norm '", path, "' is of width ", norm.width(),
-        ", the stream's width is ", stream.width());
-  check(!form.layer_norm_model() || own == NormKind::layer || own == NormKind::none, "layout: norm '", path, "' is ",
-        name_of(own), ", which sees the mean of its rows; ", form.name, " is LayerNorm's model, whose rows have none");
-  check(form.layer_norm_model() || own == form.norm || own == NormKind::none, "layout: norm '", path, "' is ",
-        name_of(own), "; ", form.name, " is another function's form");
-  const bool gained = norm.weight.defined(), over = hands_over(norm, stream),
-             apart = over || (gained && form.compressed());
-  check(!over || stream.storage() == Stored::raw, "norm: readers are to take up its learned gain of ", stream.width(),
-        " entries, and mapped parameters of ", form.name, " have no place for it; use raw storage");
-  if (apart) check_stored(norm.weight, path), check_stored(norm.bias, path);
-  if (!change) return;
-  set_kind(norm, own == NormKind::layer && form.layer_norm_model() ? form.norm : own);
-  if (!apart) return;
-  nn::ModuleHookHandle hook;
-  if (!over) hook = norm.on_forward(GainOfExpanded{stream, norm.weight.stored(), norm.bias.stored()});
-  norm.weight.parametrize(std::make_shared<AppliedElsewhere>(hook));
-  if (norm.bias.defined()) norm.bias.parametrize(std::make_shared<AppliedElsewhere>());
-}
+// A layout that was resolved against the layers of a module: each writer, reader and norm with the object that a stream
+// changes. The constructor throws and changes nothing; attach() changes everything and does not throw.
+class ModulePlan {
+ public:
+  ModulePlan(Module& model, const Layout& layout, const Stream& stream)
+      : model_(model), layout_(layout), stream_(stream), mapped_(stream.storage() == Stored::mapped) {
+    find_layers();
+    describe_tensors();
+    for (const auto& [path, linear] : linears_) add_linear(path, *linear);
+    for (const auto& [path, table] : tables_) add_table(path, *table);
+    for (const auto& [name, parameter] : parameters_) add_parameter(name, *parameter);
+    add_norms();
+  }
+
+  void attach() const {
+    for (const auto& [_, linear] : linears_)  // a tied weight and a missing bias are not in named_parameters()
+      free(linear->weight), free(linear->bias);
+    for (const nn::NamedParameter& p : model_.named_parameters()) free(*model_.find_parameter(p.name));
+    for (const auto& [_, norm] : norms_) set_kind(*norm, norm->kind());
+    for (const auto& [_, connection] : connections_) connection->project_by({});
+    for (const Writer& w : writers_) attach(w);
+    for (const Reader& r : readers_) attach(r);
+    for (const auto& [_, norm] : on_stream_) attach(*norm);
+  }
+
+  std::vector<std::string> norms() const {
+    std::vector<std::string> paths;
+    for (const auto& [path, _] : on_stream_) paths.push_back(path);
+    return paths;
+  }
+
+ private:
+  struct Writer {
+    Parameter* tensor;
+    int dim;
+    bool table;
+  };
+  struct Reader {
+    Linear* layer;
+    const Norm* norm;
+  };
+
+  void find_layers() {
+    for (const auto& [path, m] : model_.named_modules()) {
+      if (auto* linear = dynamic_cast<Linear*>(m)) linears_[path] = linear;
+      if (auto* table = dynamic_cast<Embedding*>(m)) tables_[path] = table;
+      if (auto* connection = dynamic_cast<Connection*>(m)) connections_[path] = connection;
+      if (auto* norm = dynamic_cast<Norm*>(m)) norms_[path] = norm;
+    }
+    for (const nn::NamedParameter& p : model_.named_parameters()) {
+      for (const std::string& alias : p.aliases) {
+        const auto linear = linears_.find(layer_of(alias));
+        check((linear != linears_.end() && linear->second->tied()) ||
+                  !(alias.ends_with("weight") || alias.ends_with("bias")),
+              "layout: '", alias, "' was assigned '", p.name,
+              "'; on a stream a head reads with Linear::tied_to(table)");
+      }
+      const std::string layer = layer_of(p.name), last = p.name.substr(p.name.rfind('.') + 1);
+      const auto linear = linears_.find(layer);
+      const bool of_linear =
+          linear != linears_.end() &&
+          (last == "weight" || last == "bias" || (last == "scale" && dynamic_cast<BranchOutput*>(linear->second)));
+      const bool of_table = tables_.contains(layer) && last == "weight";
+      if (!of_linear && !of_table && !norms_.contains(layer)) parameters_[p.name] = model_.find_parameter(p.name);
+    }
+  }
+
+  // The layout's description of every tensor that does not belong to a norm.
+  void describe_tensors() {
+    std::vector<std::string> names;
+    for (const auto& [path, linear] : linears_) {
+      names.push_back(tensor_of(path, "weight"));
+      if (linear->bias.defined()) names.push_back(tensor_of(path, "bias"));
+    }
+    for (const auto& [path, table] : tables_) names.push_back(tensor_of(path, "weight"));
+    for (const auto& [name, parameter] : parameters_) names.push_back(name);
+    const std::vector<Layout::Entry> entries = layout_.entries_of(names);
+    check(!layout_.of_files(),
+          "layout: a norm behind a table, a reader's parts and \"recentre\" are of files, not of modules");
+    for (size_t i = 0; i < names.size(); ++i) entries_[names[i]] = entries[i];
+    for (const Layout::Tied& t : layout_.tied()) {
+      const auto head = entries_.find(t.weight);
+      check(head != entries_.end(), "layout: tied \"", t.table, "\": the model has no head '", t.weight, "'");
+      head->second = {.role = Role::reader, .norm = t.norm, .known = true};
+    }
+    check(layout_.width() == 0 || layout_.width() == stream_.width(), "layout: its width is ", layout_.width(),
+          ", the stream's ", stream_.width());
+  }
+
+  const Layout::Entry& entry_of(const std::string& tensor, int axis) const {
+    const Layout::Entry& e = entries_.at(tensor);
+    check(e.role == Role::neutral || e.dim < 0 || e.dim == axis, "layout: the stream is dimension ", e.dim, " of '",
+          tensor, "', of its layer's weight it is ", axis);
+    return e;
+  }
+
+  void check_width(const std::string& path, const char* what, int64_t width) const {
+    check(width == stream_.width(), "layout: ", path, ' ', what, ' ', width, ", the stream's width is ",
+          stream_.width());
+  }
+
+  void add_writer(const std::string& path, Parameter& tensor, int dim, bool table = false) {
+    check_width(path, "writes", tensor.size(dim));
+    if (mapped_) check_stored(tensor, path);
+    writers_.push_back({&tensor, dim, table});
+  }
+
+  void add_linear(const std::string& path, Linear& linear) {
+    const std::string weight = tensor_of(path, "weight"), bias = tensor_of(path, "bias");
+    auto* branch = dynamic_cast<BranchOutput*>(&linear);
+    const bool reads = entries_.at(weight).role == Role::reader;
+    const Layout::Entry& e = entry_of(weight, reads ? 1 : 0);
+    const bool writes = e.role == Role::writer;
+    check(!linear.bias.defined() || (entries_.at(bias).role == Role::writer) == writes, "layout: '",
+          writes ? weight : bias, "' is a writer, and '", writes ? bias : weight, "' is none");
+    check(e.scale.empty() || (branch && e.scale == tensor_of(path, "scale")), "layout: the layer scale '", e.scale,
+          "' is not that of a BranchOutput '", path, "'");
+    if (writes && branch) check_branch(branch->options());
+    if (writes) add_writer(path, linear.weight, 0);
+    if (writes && linear.bias.defined()) add_writer(path, linear.bias, 0);
+    if (!reads) return;
+    check(!branch, "layout: '", path, "' ends a branch, which reads no rows of the stream");
+    const auto norm = norms_.find(e.norm);
+    check(norm != norms_.end(), "layout: '", path, "' reads through '", e.norm, "', which is no norm of this model");
+    on_stream_.insert(*norm);
+    add_reader(path, linear, *norm->second);
+  }
+
+  // Mapped storage has no place for dropout and layer scale.
+  void check_branch(const nn::BranchOptions& o) const {
+    check((o.dropout == 0 && o.layer_scale == 0) || !stream_.centres() || !mapped_, "branch: dropout ", o.dropout,
+          " and layer scale ", o.layer_scale, " act on the ", stream_.width(),
+          " entries of a raw branch, which mapped storage of ", name_of(stream_.form()),
+          " does not hold; use raw storage");
+  }
+
+  void add_reader(const std::string& path, Linear& reader, const Norm& norm) {
+    const auto* connection = dynamic_cast<const Connection*>(&norm);
+    if (connection && !connection->reads_residual()) return;  // its readers get no rows of the stream
+    readers_.push_back({&reader, &norm});
+    if (reads_table(reader))
+      return check(!layout_.embeddings_are_read() && norm.parameters().empty(), "layout: tied head '", path,
+                   "' behind a norm with a gain, or with connections whose first branch reads the bare embeddings, "
+                   "needs raw storage: the means of the raw rows are seen");
+    check_width(path, "reads", reader.weight.size(1));
+    if (mapped_ && !reader.tied()) check_stored(reader.weight, path);
+    if (hands_over(norm, stream_)) check_stored(reader.weight, path), check_stored(reader.bias, path);
+  }
+
+  // A tied head reads with a table of mapped rows without a mean.
+  bool reads_table(const Linear& reader) const { return reader.tied() && mapped_ && stream_.centres(); }
+
+  void add_table(const std::string& path, Embedding& table) {
+    const std::string weight = tensor_of(path, "weight");
+    check(entries_.at(weight).role != Role::reader, "layout: '", path, "' is an embedding, which reads no rows");
+    if (entry_of(weight, 1).role == Role::writer) add_writer(path, table.weight, 1, true);
+  }
+
+  void add_parameter(const std::string& name, Parameter& parameter) {
+    const Layout::Entry& e = entries_.at(name);
+    check(e.role != Role::reader, "layout: '", name, "' is no linear map, which could read rows");
+    check(e.role != Role::writer || e.dim >= 0 || std::ranges::count(parameter.shape(), stream_.width()) < 2,
+          "layout: which dimension of '", name, "' of shape ", parameter.shape(), " is the stream is not said");
+    check(e.dim < parameter.rank(), "layout: '", name, "' of shape ", parameter.shape(), " has no dimension ", e.dim);
+    if (e.role == Role::writer) add_writer(name, parameter, e.dim < 0 ? parameter.rank() - 1 : e.dim);
+  }
+
+  // The norms that a reader reads through or that the layout names, and the connections that they are part of.
+  void add_norms() {
+    for (const auto& [path, norm] : norms_)
+      if (layout_.norm_of(path)) on_stream_[path] = norm;
+    for (const auto& [path, connection] : connections_)
+      if (std::ranges::any_of(on_stream_, [&, &path = path](const auto& n) { return path.starts_with(n.first + '.'); }))
+        on_stream_[path] = connection;
+    bool normed = on_stream_.empty() || !row_of(stream_.form()).normed();
+    for (const auto& [path, norm] : on_stream_) {
+      check_norm(path, *norm);
+      normed = normed || norm->kind() != NormKind::none;
+    }
+    check(normed, "layout: no norm of the model normalizes; ", name_of(stream_.form()), " is another function's form");
+    for (const auto& [pattern, _] : layout_.norms())
+      check(std::ranges::any_of(on_stream_,
+                                [&, &pattern = pattern](const auto& n) {
+                                  const auto* of = layout_.norm_of(n.first);
+                                  return of && of->first == pattern;
+                                }),
+            "layout: no tensor or reader is of a norm \"", pattern, "\"");
+  }
+
+  void check_norm(const std::string& path, const Norm& norm) const {
+    const auto* described = layout_.norm_of(path);
+    check(!described || described->second.eps == norm.eps(), "layout: norm '", path, "' has eps ",
+          described ? described->second.eps : 0, ", that of the model ", norm.eps());
+    check(!layout_.keeps(path) && !(described && described->second.plus_one), "layout: norm '", path,
+          "': a gain that is stored as 1+w, or kept, is of files alone");
+    const auto* connection = dynamic_cast<const Connection*>(&norm);
+    check(!connection || connection->reads_residual() || !stream_.centres_readers(),
+          "layout: readers are to be centred, though not all rows that they read are of the stream");
+    const NormKind own = norm.kind();
+    const FormRow& form = row_of(stream_.form());
+    check(norm.width() == stream_.width(), "layout: norm '", path, "' is of width ", norm.width(),
+          ", the stream's width is ", stream_.width());
+    check(!form.layer_norm_model() || own == NormKind::layer || own == NormKind::none, "layout: norm '", path, "' is ",
+          name_of(own), ", which sees the mean of its rows; ", form.name,
+          " is LayerNorm's model, whose rows have none");
+    check(form.layer_norm_model() || own == form.norm || own == NormKind::none, "layout: norm '", path, "' is ",
+          name_of(own), "; ", form.name, " is another function's form");
+    check(!hands_over(norm, stream_) || !mapped_, "norm: readers are to take up its learned gain of ", stream_.width(),
+          " entries, and mapped parameters of ", form.name, " have no place for it; use raw storage");
+    if (gain_is_apart(norm)) check_stored(norm.weight, path), check_stored(norm.bias, path);
+  }
+
+  // Gain and bias act on d entries. If the stored rows have d - 1 entries, or if readers fold gain and bias in, the norm
+  // does not apply them itself.
+  bool gain_is_apart(const Norm& norm) const {
+    return hands_over(norm, stream_) || (norm.weight.defined() && row_of(stream_.form()).compressed());
+  }
+
+  // With mapped storage the stored values are mapped once, and the parametrisations map nothing.
+  void attach(const Writer& w) const {
+    const NoGrad no_grad;
+    if (mapped_) w.tensor->store(stream_.map_writer(detach(*w.tensor), w.dim));
+    if (w.table)
+      w.tensor->parametrize(std::make_shared<WritesRows>(stream_));
+    else
+      w.tensor->parametrize(std::make_shared<Writes>(stream_, w.dim));
+  }
+
+  void attach(const Reader& r) const {
+    const NoGrad no_grad;
+    Parameter &weight = r.layer->weight, &bias = r.layer->bias;
+    if (reads_table(*r.layer)) return weight.parametrize(std::make_shared<ReadsTable>(stream_, *r.norm));
+    if (mapped_ && !r.layer->tied()) weight.store(stream_.map_reader(detach(weight)));
+    weight.parametrize(std::make_shared<Reads>(stream_, *r.norm));
+    if (hands_over(*r.norm, stream_) && r.norm->bias.defined())
+      bias.parametrize(std::make_shared<ReadsBias>(*r.norm, weight));
+  }
+
+  // Puts the norm into the stream's coordinates.
+  void attach(Norm& norm) const {
+    const FormRow& form = row_of(stream_.form());
+    if (auto* connection = dynamic_cast<Connection*>(&norm))
+      connection->project_by([stream = stream_](const Tensor& rows) { return stream.map_writer(rows, -1); });
+    set_kind(norm, norm.kind() == NormKind::layer && form.layer_norm_model() ? form.norm : norm.kind());
+    if (!gain_is_apart(norm)) return;
+    nn::ModuleHookHandle hook;
+    if (!hands_over(norm, stream_))
+      hook = norm.on_forward(GainOfExpanded{stream_, norm.weight.stored(), norm.bias.stored()});
+    norm.weight.parametrize(std::make_shared<AppliedElsewhere>(hook));
+    if (norm.bias.defined()) norm.bias.parametrize(std::make_shared<AppliedElsewhere>());
+  }
+
+  Module& model_;
+  const Layout& layout_;
+  const Stream stream_;
+  const bool mapped_;  // parameters are stored mapped
+  ByPath<Linear> linears_;
+  ByPath<Embedding> tables_;
+  ByPath<Norm> norms_;
+  ByPath<Connection> connections_;
+  ByPath<Parameter> parameters_;  // all other parameters
+  std::map<std::string, Layout::Entry> entries_;
+  std::vector<Writer> writers_;
+  std::vector<Reader> readers_;
+  ByPath<Norm> on_stream_;
+};
 
 }  // namespace
 
@@ -183,137 +353,12 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   const bool empty = layout.entries().empty() && layout.norms().empty() && layout.tied().empty();
   check(!empty || row_of(stream.form()).raw(), "layout: it is empty, so ", name_of(stream.form()),
         " would change nothing; it names writers and readers (Layout::writes, Layout::reads)");
-  ByPath<Linear> linears;
-  ByPath<Embedding> tables;
-  ByPath<Norm> norms;
-  ByPath<Connection> connections;
-  ByPath<Parameter> parameters;  // all other parameters
-  for (const auto& [path, m] : model.named_modules()) {
-    if (auto* linear = dynamic_cast<Linear*>(m)) linears[path] = linear;
-    if (auto* table = dynamic_cast<Embedding*>(m)) tables[path] = table;
-    if (auto* connection = dynamic_cast<Connection*>(m)) connections[path] = connection;
-    if (auto* norm = dynamic_cast<Norm*>(m)) norms[path] = norm;
-  }
-  const auto layer_of = [](const std::string& name) {
-    const size_t dot = name.rfind('.');
-    return dot == name.npos ? "" : name.substr(0, dot);
-  };
-  for (const nn::NamedParameter& p : model.named_parameters()) {
-    for (const std::string& alias : p.aliases) {
-      const auto linear = linears.find(layer_of(alias));
-      check((linear != linears.end() && linear->second->tied()) ||
-                !(alias.ends_with("weight") || alias.ends_with("bias")),
-            "layout: '", alias, "' was assigned '", p.name, "'; on a stream a head reads with Linear::tied_to(table)");
-    }
-    const std::string layer = layer_of(p.name), last = p.name.substr(p.name.rfind('.') + 1);
-    const auto linear = linears.find(layer);
-    const bool of_linear =
-        linear != linears.end() &&
-        (last == "weight" || last == "bias" || (last == "scale" && dynamic_cast<BranchOutput*>(linear->second)));
-    const bool of_table = tables.contains(layer) && last == "weight";
-    if (!of_linear && !of_table && !norms.contains(layer)) parameters[p.name] = model.find_parameter(p.name);
-  }
-
-  // The layout's description of every tensor that does not belong to a norm.
-  std::vector<std::string> names;
-  for (const auto& [path, linear] : linears) {
-    names.push_back(tensor_of(path, "weight"));
-    if (linear->bias.defined()) names.push_back(tensor_of(path, "bias"));
-  }
-  for (const auto& [path, table] : tables) names.push_back(tensor_of(path, "weight"));
-  for (const auto& [name, parameter] : parameters) names.push_back(name);
-  std::map<std::string, Layout::Entry> said;
-  const std::vector<Layout::Entry> entries = layout.entries_of(names);
-  check(!layout.of_files(),
-        "layout: a norm behind a table, a reader's parts and \"recentre\" are of files, not of modules");
-  for (size_t i = 0; i < names.size(); ++i) said[names[i]] = entries[i];
-  for (const Layout::Tied& t : layout.tied()) {
-    const auto head = said.find(t.weight);
-    check(head != said.end(), "layout: tied \"", t.table, "\": the model has no head '", t.weight, "'");
-    head->second = {.role = Role::reader, .norm = t.norm, .known = true};
-  }
-  check(layout.width() == 0 || layout.width() == stream.width(), "layout: its width is ", layout.width(),
-        ", the stream's ", stream.width());
-
-  // The first pass (change = false) only checks, so that nothing has changed if it throws.
-  std::map<Norm*, std::string> of_stream;  // norms that a reader reads through or that the layout names
-  const auto put = [&](bool change) {
-    for (const auto& [path, norm] : norms)
-      if (layout.norm_of(path)) of_stream[norm] = path;
-    for (const auto& [path, linear] : linears) {
-      const std::string weight = tensor_of(path, "weight"), bias = tensor_of(path, "bias");
-      const Layout::Entry& e = said[weight];
-      check_axis(weight, e, e.role == Role::reader ? 1 : 0);
-      check(!linear->bias.defined() || (said[bias].role == Role::writer) == (e.role == Role::writer), "layout: '",
-            e.role == Role::writer ? weight : bias, "' is a writer, and '", e.role == Role::writer ? bias : weight,
-            "' is none");
-      check(e.scale.empty() || (dynamic_cast<BranchOutput*>(linear) && e.scale == tensor_of(path, "scale")),
-            "layout: the layer scale '", e.scale, "' is not that of a BranchOutput '", path, "'");
-      if (e.role == Role::writer) put_linear(*linear, path, stream, change);
-      if (e.role != Role::reader) continue;
-      check(!dynamic_cast<BranchOutput*>(linear), "layout: '", path,
-            "' ends a branch, which reads no rows of the stream");
-      const auto norm = norms.find(e.norm);
-      check(norm != norms.end(), "layout: '", path, "' reads through '", e.norm, "', which is no norm of this model");
-      of_stream[norm->second] = e.norm;
-      put_reader(*linear, path, *norm->second, stream, change, layout.reads_bare_entry());
-    }
-    for (const auto& [path, table] : tables) {
-      const Layout::Entry& e = said[tensor_of(path, "weight")];
-      check(e.role != Role::reader, "layout: '", path, "' is an embedding, which reads no rows");
-      check_axis(tensor_of(path, "weight"), e, 1);
-      if (e.role == Role::writer) put_table(*table, path, stream, change);
-    }
-    for (const auto& [name, parameter] : parameters) {
-      const Layout::Entry& e = said[name];
-      check(e.role != Role::reader, "layout: '", name, "' is no linear map, which could read rows");
-      const auto wide = std::ranges::count(parameter->shape(), stream.width());
-      check(e.role != Role::writer || e.dim >= 0 || wide < 2, "layout: which dimension of '", name, "' of shape ",
-            parameter->shape(), " is the stream is not said");
-      check(e.dim < parameter->rank(), "layout: '", name, "' of shape ", parameter->shape(), " has no dimension ",
-            e.dim);
-      if (e.role == Role::writer)
-        put_writer(*parameter, name, stream, change, e.dim < 0 ? parameter->rank() - 1 : e.dim);
-    }
-    for (const auto& [path, connection] : connections)  // inner norms of a connection that is on the stream
-      if (std::ranges::any_of(of_stream, [&, &path = path](const auto& n) { return path.starts_with(n.second + '.'); }))
-        of_stream[connection] = path;
-    bool normed = of_stream.empty() || !row_of(stream.form()).normed();
-    for (const auto& [norm, path] : of_stream) {
-      const auto* said = layout.norm_of(path);
-      check(!said || said->second.eps == norm->eps(), "layout: norm '", path, "' has eps ", said ? said->second.eps : 0,
-            ", that of the model ", norm->eps());
-      check(!layout.keeps(path) && !(said && said->second.plus_one), "layout: norm '", path,
-            "': a gain that is stored as 1+w, or kept, is of files alone");
-      normed = normed || norm->kind() != NormKind::none;
-      if (auto* connection = dynamic_cast<Connection*>(norm)) {
-        check(connection->reads_residual() || !stream.centres_readers(),
-              "layout: readers are to be centred, though not all rows that they read are of the stream");
-        if (change) connection->project_by([stream](const Tensor& rows) { return stream.map_writer(rows, -1); });
-      }
-      put_norm(*norm, path, stream, change);
-    }
-    check(normed, "layout: no norm of the model normalizes; ", name_of(stream.form()), " is another function's form");
-    for (const auto& [pattern, _] : layout.norms())
-      check(std::ranges::any_of(of_stream,
-                                [&, &pattern = pattern](const auto& n) {
-                                  const auto* of = layout.norm_of(n.second);
-                                  return of && of->first == pattern;
-                                }),
-            "layout: no tensor or reader is of a norm \"", pattern, "\"");
-  };
-  put(false);
-  for (const auto& [_, linear] : linears) free(*linear);
-  for (const nn::NamedParameter& p : model.named_parameters()) free(*model.find_parameter(p.name));
-  for (const auto& [_, norm] : norms) set_kind(*norm, norm->kind());
-  for (const auto& [_, connection] : connections) connection->project_by({});
-  put(true);
+  const ModulePlan plan(model, layout, stream);
+  plan.attach();
   for (const auto& [_, m] : model.named_modules()) m->redo({});
   bool on = false;
   each_stream(model, [&](const Stream&) { on = true; });
-  PutOn put_on{layout, stream, {}};
-  for (const auto& [_, path] : of_stream) put_on.norms.push_back(path);
-  if (on || !of_stream.empty()) model.redo(std::move(put_on));
+  if (on || !plan.norms().empty()) model.redo(PutOn{layout, stream, plan.norms()});
 }
 
 void bake(Module& model) {

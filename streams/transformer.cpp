@@ -5,8 +5,8 @@ namespace isonorm::streams {
 Layout layout_of(const nn::TransformerOptions& o, const TransformerParts& parts) {
   Layout layout;
   layout.width(o.width);
-  if (o.connection.bare_entry)
-    layout.bare_entry();
+  if (o.connection.reads_embeddings)
+    layout.reads_embeddings();
   else
     for (const std::string& table : parts.tables) layout.writes(table);
   for (const TransformerParts::Stack& stack : parts.stacks) {
@@ -38,7 +38,7 @@ Layout layout_of(const nn::Vit& model) {
   if (!model.options.mean_pool) tables.push_back("cls");
   Layout layout =
       layout_of(t, {.tables = tables, .stacks = {{.blocks = "blocks", .depth = t.depth}}, .heads = {{"head", "norm"}}});
-  if (t.positions == nn::Positions::learned && !t.connection.bare_entry) layout.writes("position", 1);
+  if (t.positions == nn::Positions::learned && !t.connection.reads_embeddings) layout.writes("position", 1);
   return layout;
 }
 

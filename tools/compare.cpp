@@ -123,7 +123,7 @@ int run_compare(const CompareVerb& o, const CLI::App& command) {
   for (const std::string& control : o.controls) options.controls.push_back(open_tensors(control).state);
   const ParameterMap map = read_map(o.map);
   if (!o.spec.empty()) {
-    const std::string json = services::spec_text(o.spec);
+    const std::string json = services::description_at(o.spec).json;
     const Scope scope(o.spec);
     for (auto& [_, layout] : streams::Layout::streams_from_json(json)) options.layouts.push_back(std::move(layout));
   }

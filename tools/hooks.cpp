@@ -17,7 +17,7 @@ namespace {
 
 int run_hooks(const std::string& spec) {
   check_outputs({}, {{"SPEC", spec}});
-  const std::string json = services::spec_text(spec);
+  const std::string json = services::description_at(spec).json;
   const Scope scope(spec);
   streams::Layout::streams_from_json(json);  // throws if convert could not read it
   std::string program = kRecord;

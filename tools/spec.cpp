@@ -15,7 +15,7 @@ Verb add_spec(CLI::App& app) {
   command->footer(exit_codes("0 printed"));
   return {command, [folder] {
             check_outputs({}, {{"FOLDER", *folder}});
-            print_text(services::spec_text(*folder));
+            print_text(services::description_at(*folder).json);
             return kOk;
           }};
 }

@@ -9,7 +9,7 @@
 #include "autograd/ops/shape.h"
 #include "core/printed.h"
 #include "core/view.h"
-#include "equivalence/convert/checkpoint_facts.h"
+#include "equivalence/convert/state.h"
 
 namespace isonorm::equivalence {
 namespace {

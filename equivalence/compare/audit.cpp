@@ -12,7 +12,7 @@
 #include "equivalence/judge/pairs.h"
 #include "equivalence/coordinates/parametrisation.h"
 #include "equivalence/lockstep/made_examples.h"
-#include "equivalence/verify/stream_check.h"
+#include "equivalence/convert/state.h"
 #include "nn/norm.h"
 #include "streams/parametrize.h"
 #include "streams/stream_watch.h"
@@ -184,7 +184,7 @@ AuditResult audit(const training::TrainingOptions& options, const TensorMap& wei
   check(options.batch > 0, "audit: ", options.batch, " examples, expected at least 1");
   const nn::TransformerOptions& transformer = options.model.transformer();
   training::check_carried(transformer);
-  check(!transformer.connection.bare_entry, "audit: with connections ", transformer.connection.name,
+  check(!transformer.connection.reads_embeddings, "audit: with connections ", transformer.connection.name,
         " the first branch reads the embeddings themselves; there is no stream to shift");
   return Auditor(options, weights).run();
 }

@@ -13,7 +13,7 @@
 #include "equivalence/compare/points.h"
 #include "equivalence/compare/own_training.h"
 #include "equivalence/compare/own_negative_controls.h"
-#include "equivalence/convert/checkpoint_facts.h"
+#include "equivalence/convert/state.h"
 #include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "optim/sgd.h"

@@ -6,7 +6,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
 #include "core/view.h"
-#include "equivalence/convert/checkpoint_facts.h"
+#include "equivalence/convert/state.h"
 #include "equivalence/judge/criterion.h"
 #include "equivalence/judge/pairs.h"
 #include "training/steps/loop.h"

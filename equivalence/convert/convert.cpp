@@ -1,27 +1,30 @@
 #include "equivalence/convert/convert.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/convert/checkpoint_facts.h"
-#include "equivalence/convert/convertible.h"
+#include "equivalence/convert/rows.h"
+#include "equivalence/convert/state.h"
 #include "equivalence/convert/sum_rounding.h"
 #include "equivalence/judge/pairs.h"
 #include "streams/map.h"
+#include "training/steps/loop.h"
 #include "streams/rotation.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
 
-using streams::Map;
-
 namespace {
 
 using streams::Form;
+using streams::Map;
+using streams::Plan;
 using streams::Role;
 
 // [.., parts d, ..] as [.., parts, d, ..], for a reader of several rows side by side. The stream's dimension is then
@@ -53,30 +56,27 @@ class Converter {
   Converter(const Piece& piece, Form to, std::optional<NumberFormat> format, ZeroMeans& means)
       : piece_(piece), state_(piece.state), from_(piece.plan), to_(to), format_(format), means_(means) {
     result_.plan.form = to;
-    result_.plan.width = from_.width, result_.plan.recentred = from_.recentred;
+    result_.plan.width = from_.width, result_.plan.recentred = from_.recentred, result_.plan.blind = from_.blind;
   }
 
   Conversion run() {
-    for (streams::NormPlace n : from_.norms) {
+    for (Plan::Norm n : from_.norms) {
       if (n.folds) n.weight.clear(), n.bias.clear();
-      result_.plan.norms.push_back(n);
-      result_.plan.norms.back().plus_one = false;
       for (const std::string* kept : {&n.weight, &n.bias})
         if (!kept->empty()) keep_at(n, *kept);
+      n.plus_one = false;
+      result_.plan.norms.push_back(n);
     }
-    for (const streams::Place& p : from_.places)
-      if (p.role == Role::writer)
-        write(p);
-      else if (p.role == Role::reader)
-        read(p);
-      else if (!reader_of(p.name))
-        keep(p);
-    for (const streams::Layout::Tied& t : from_.tied) untie(t);
+    for (const Plan::Writer& w : from_.writers) write(w);
+    for (const Plan::Reader& r : from_.readers) read(r);
+    for (const Plan::Other& o : from_.others) keep(o);
     for (const std::string& scale : scales_) drop(scale, "folded into its writer");
-    for (const streams::NormPlace& n : from_.norms) {
+    for (size_t i = 0; i < from_.norms.size(); ++i) {
+      const Plan::Norm& n = from_.norms[i];
       if (!n.folds) continue;
+      const bool table = from_.is_behind_table(static_cast<int>(i));
       for (const std::string* name : {&n.weight, &n.bias})
-        drop(*name, from_.behind_table(n.name) ? "the table's rows went through its norm" : "folded into its readers");
+        drop(*name, table ? "the table's rows went through its norm" : "folded into its readers");
     }
     return std::move(result_);
   }
@@ -107,16 +107,15 @@ class Converter {
 
   static void say(std::string& what, const char* step) { what += text(what.empty() ? "" : ", ", step); }
 
-  void put(streams::Place place, const Tensor& value, NumberFormat format, const std::string& what,
-           std::optional<Dims> before) {
+  // sum_dim: the axis along which rounding keeps sums; -1: none.
+  void put(const std::string& name, const Tensor& value, NumberFormat format, const std::string& what,
+           std::optional<Dims> before, int sum_dim = -1) {
     const NumberFormat stored = format_.value_or(format);
-    const bool sums = place.role == Role::writer && row_of(to_).rounds_with_sum;
-    result_.exact.add(place.name, value);
-    result_.state.add(
-        place.name, sums ? rounded_with_sum(value, place.dim, stored, place.name) : rounded(value, stored, place.name));
-    if (stored.half) result_.half.insert(place.name);
-    result_.changes.push_back({place.name, what.empty() ? "unchanged" : what, before, value.shape()});
-    result_.plan.places.push_back(std::move(place));
+    result_.exact.add(name, value);
+    result_.state.add(name,
+                      sum_dim >= 0 ? rounded_with_sum(value, sum_dim, stored, name) : rounded(value, stored, name));
+    if (stored.half) result_.half.insert(name);
+    result_.changes.push_back({name, what.empty() ? "unchanged" : what, before, value.shape()});
   }
 
   void drop(const std::string& name, const char* why) {
@@ -124,7 +123,7 @@ class Converter {
   }
 
   // Keeps a norm's gain or bias at the norm. If a gain is stored as 1+w, w is rounded.
-  void keep_at(const streams::NormPlace& n, const std::string& name) {
+  void keep_at(const Plan::Norm& n, const std::string& name) {
     const double apart = n.plus_one && name == n.weight ? 1 : 0;
     const Tensor value = exact(name);
     const NumberFormat stored = format_.value_or(piece_.format(name));
@@ -136,97 +135,77 @@ class Converter {
   }
 
   // Keeps a tensor, in the requested format if there is one. Infinity and NaN stay.
-  void keep(const streams::Place& p) {
-    const Tensor& t = state_.at(p.name);
+  void keep(const Plan::Other& o) {
+    const Tensor& t = state_.at(o.name);
     const bool floating = is_floating(t.dtype());
-    const NumberFormat own = piece_.format(p.name), stored = floating ? format_.value_or(own) : own;
-    result_.exact.add(p.name, floating ? exact(p.name) : t);
-    result_.state.add(p.name, stored == own ? t : rounded(t, stored, p.name));
-    if (stored.half) result_.half.insert(p.name);
-    result_.changes.push_back({p.name, "unchanged", t.shape(), t.shape()});
-    result_.plan.places.push_back(p);
+    const NumberFormat own = piece_.format(o.name), stored = floating ? format_.value_or(own) : own;
+    result_.exact.add(o.name, floating ? exact(o.name) : t);
+    result_.state.add(o.name, stored == own ? t : rounded(t, stored, o.name));
+    if (stored.half) result_.half.insert(o.name);
+    result_.changes.push_back({o.name, "unchanged", t.shape(), t.shape()});
+    result_.plan.others.push_back(o);
   }
 
-  void write(streams::Place p) {
+  void write(const Plan::Writer& w) {
     std::string what;
-    Tensor x = raw(exact(p.name), p.role, p.dim, what);
-    if (!p.norm.empty()) {
+    Tensor x = raw(exact(w.name), Role::writer, w.dim, what);
+    if (w.norm >= 0) {
       say(what, "rows put through their norm");
-      x = behind_norm(state_, from_, p, x), p.norm.clear();
+      x = behind_norm(state_, from_, w, x);
     }
-    if (!p.scale.empty()) {
+    if (!w.scale.empty()) {
       say(what, "layer scale folded");
-      x = x * along(exact(p.scale), p.dim, x.rank());
+      x = x * along(exact(w.scale), w.dim, x.rank());
+      scales_.insert(w.scale);
     }
-    const NumberFormat format = piece_.format(p.name);
-    if (row_of(from_.form).zero_mean_writers()) means_[p.name].add(x, p.dim, format);
-    if (!p.scale.empty()) scales_.insert(std::exchange(p.scale, ""));
-    put(p, mapped(x, Role::writer, p.dim, what), format, what, state_.at(p.name).shape());
+    const NumberFormat format = piece_.format(w.name);
+    if (row_of(from_.form).zero_mean_writers()) means_[w.name].add(x, w.dim, format);
+    const Tensor mapped_x = mapped(x, Role::writer, w.dim, what);
+    put(w.name, mapped_x, format, what, state_.at(w.name).shape(), row_of(to_).rounds_with_sum ? w.dim : -1);
+    result_.plan.writers.push_back({.name = w.name, .dim = w.dim});
   }
 
   // f A (gain n + offset) + b = f (A diag(gain)) n + (b + f A offset), f the norm's factor. The bias is computed from
   // the original weight. weight: from split().
-  void fold(Tensor& weight, Tensor& bias, const streams::Place& p, std::string& what, std::string& bias_what) const {
-    const streams::NormPlace& norm = *from_.find_norm(p.norm);
+  void fold(Tensor& weight, Tensor& bias, const Plan::Reader& r, std::string& what, std::string& bias_what) const {
+    const Plan::Norm& norm = from_.norms[r.norm];
     if (!norm.folds) return;
+    const int dim = r.dim + 1;
     if (!norm.bias.empty()) {
-      const Tensor offset = along(exact(norm.bias), p.dim + 1, weight.rank());
-      const Tensor shift = sum(weight * offset, {p.dim, p.dim + 1}) * norm.factor;
+      const Tensor shift = sum(weight * along(exact(norm.bias), dim, weight.rank()), {r.dim, dim}) * norm.factor;
       bias_what = bias.defined() ? "norm's bias folded in" : "created: the norm's bias";
       bias = bias.defined() ? bias + shift : shift;
     }
     if (norm.weight.empty()) return;
     say(what, "gain folded");
-    weight = weight * along(exact(norm.weight), p.dim + 1, weight.rank());
+    weight = weight * along(exact(norm.weight), dim, weight.rank());
   }
 
-  void read(const streams::Place& p) {
+  // A tied head reads the raw table and gets a weight of its own. With the mapped table B that is B (D^T D) in
+  // crms_norm, and B itself in crms_isometric.
+  void read(const Plan::Reader& r) {
     std::string what, bias_what;
-    const Tensor* old = state_.find(p.bias);
-    Tensor weight = raw(split(exact(p.name), p.dim, p.parts), p.role, p.dim + 1, what);
-    Tensor bias = old ? exact(p.bias) : Tensor();
-    fold(weight, bias, p, what, bias_what);
-    const NumberFormat format = piece_.format(p.name);
-    put(p, joined(mapped(weight, Role::reader, p.dim + 1, what), p.dim), format, what, state_.at(p.name).shape());
-    if (bias.defined())
-      put(place_of_bias(p.bias), bias, old ? piece_.format(p.bias) : format, bias_what,
-          old ? std::optional(old->shape()) : std::nullopt);
-  }
-
-  // The head reads the raw table. With the mapped table B that is B (D^T D) in crms_norm, and B itself in
-  // crms_isometric.
-  void untie(const streams::Layout::Tied& t) {
-    streams::Place table{.name = t.table, .role = Role::writer, .dim = 1};
-    for (const streams::Place& p : from_.places)
-      if (p.name == t.table) table = p;
-    std::string what, bias_what;
-    streams::Place head{.name = t.weight, .role = Role::reader, .dim = table.dim, .norm = t.norm, .bias = t.bias};
+    const bool has_bias = !r.tied() && state_.find(r.bias);
+    Tensor weight = split(exact(r.tensor()), r.dim, r.parts), bias = has_bias ? exact(r.bias) : Tensor();
     // A table that is read bare is not a writer, so it is raw already.
-    Tensor weight = exact(t.table), bias;
-    if (table.role == Role::writer) weight = raw(weight, table.role, table.dim, what);
-    weight = split(weight, head.dim, 1);
-    what = text("created: untied from ", t.table);
-    fold(weight, bias, head, what, bias_what);
-    const NumberFormat format = piece_.format(t.table);
-    put(head, joined(mapped(weight, Role::reader, head.dim + 1, what), head.dim), format, what, {});
-    if (bias.defined()) put({.name = t.bias}, bias, format, bias_what, {});
-  }
-
-  streams::Place place_of_bias(const std::string& name) const {
-    for (const streams::Place& p : from_.places)
-      if (p.name == name) return p;
-    return {.name = name};
-  }
-
-  bool reader_of(const std::string& bias) const {
-    for (const streams::Place& p : from_.places)
-      if (p.role == Role::reader && p.bias == bias) return true;
-    return false;
+    if (!r.tied() || from_.writer(r.table))
+      weight = raw(weight, r.tied() ? Role::writer : Role::reader, r.dim + 1, what);
+    if (r.tied()) what = text("created: untied from ", r.table);
+    fold(weight, bias, r, what, bias_what);
+    const NumberFormat format = piece_.format(r.tensor());
+    const auto shape_of = [&](const std::string& name) { return std::optional(state_.at(name).shape()); };
+    put(r.name, joined(mapped(weight, Role::reader, r.dim + 1, what), r.dim), format, what,
+        r.tied() ? std::nullopt : shape_of(r.name));
+    if (bias.defined())
+      put(r.bias, bias, has_bias ? piece_.format(r.bias) : format, bias_what,
+          has_bias ? shape_of(r.bias) : std::nullopt);
+    result_.plan.readers.push_back(r);
+    result_.plan.readers.back().table.clear();
   }
 
   const Piece& piece_;
   const TensorMap& state_;
-  const streams::Plan& from_;
+  const Plan& from_;
   Form to_;
   std::optional<NumberFormat> format_;
   ZeroMeans& means_;
@@ -236,7 +215,7 @@ class Converter {
 
 }  // namespace
 
-void check_forms(const streams::Plan& plan, Form to) {
+void check_forms(const Plan& plan, Form to) {
   const Form from = plan.form;
   check_form(plan);
   if (plan.rotation.defined())
@@ -244,20 +223,71 @@ void check_forms(const streams::Plan& plan, Form to) {
   check(row_of(to).normed(), "convert: a stream with norms has no form without");
   check(row_of(to).layer_norm_model(), "convert: ", name_of(to), " is no form of a LayerNorm model");
   check(to != from, "convert: the checkpoint has the form ", name_of(to), " already");
-  for (const streams::NormPlace& n : plan.norms)
+  for (const Plan::Norm& n : plan.norms)
     check(n.folds || (n.weight.empty() && n.bias.empty()) || !row_of(to).compressed(), "convert: norm '", n.name,
           "' is to keep its gain of ", plan.width, " entries, and ", name_of(to), " stores ", plan.width - 1,
           " coordinates; rms_norm has a place for it");
 }
 
-Conversion convert(const TensorMap& stored, const streams::Plan& plan, Form to, std::optional<NumberFormat> format) {
+std::vector<std::string> order_of_result(const Plan& plan, const std::vector<Unit>& units) {
+  std::vector<std::string> order, heads;
+  for (const Plan::Norm& n : plan.norms)
+    if (!n.folds) order.insert(order.end(), {n.weight, n.bias});
+  for (const Unit& u : units) {
+    if (!u.plan.writers.empty() || !u.plan.others.empty()) order.push_back(u.names.front());
+    for (const Plan::Reader& r : u.plan.readers)
+      (r.tied() ? heads : order).insert((r.tied() ? heads : order).end(), {r.name, r.bias});
+  }
+  order.insert(order.end(), heads.begin(), heads.end());
+  std::erase(order, "");
+  return order;
+}
+
+Conversion convert(const TensorMap& stored, const Plan& plan, Form to, std::optional<NumberFormat> format) {
   const Piece whole{with_gains(stored, plan), plan};
   check_forms(plan, to);
-  check_convertible(whole.state, plan);
+  check_plan(plan, whole.state);
+  check_values(whole.state, plan);
   ZeroMeans means;
   Conversion result = convert_piece(whole, to, format, means);
   for (const auto& [name, mean] : means) mean.check_writer(name);
+  TensorMap exact, state;
+  std::map<std::string, size_t> place;
+  for (const std::string& name : order_of_result(plan, units_of(whole.state, plan))) {
+    if (!result.state.find(name)) continue;
+    place.emplace(name, place.size());
+    exact.add(name, result.exact.at(name)), state.add(name, result.state.at(name));
+  }
+  result.exact = std::move(exact), result.state = std::move(state);
+  std::ranges::stable_sort(result.changes, {}, [&](const TensorChange& t) {
+    const auto at = place.find(t.name);
+    return at == place.end() || !t.after ? place.size() : at->second;
+  });
   return result;
+}
+
+void check_values(const TensorMap& state, const Plan& plan) {
+  const auto finite = [&](const std::string& name) {
+    const Tensor* t = name.empty() ? nullptr : state.find(name);
+    check(!t || training::is_finite(*t), "convert: '", name, "' holds NaN or infinity");
+  };
+  for (const Plan::Norm& n : plan.norms) finite(n.weight), finite(n.bias);
+  for (const Plan::Writer& w : plan.writers) finite(w.name), finite(w.scale);
+  for (const Plan::Reader& r : plan.readers) {
+    finite(r.tensor());
+    if (r.norm >= 0 && !plan.norms[r.norm].bias.empty()) finite(r.bias);
+  }
+}
+
+void ZeroMean::add(const Tensor& writer, int dim, NumberFormat format) {
+  off_ = larger(off_, largest_entry(mean(writer, {dim}))), size_ = larger(size_, largest_entry(writer));
+  format_ = format;
+}
+
+void ZeroMean::check_writer(const std::string& name) const {
+  const double bound = std::max(epsilon(format_) * size_, smallest_step(format_));
+  check(off_ <= bound, "convert: writer '", name, "' has a mean of up to ", off_,
+        " along the stream, rounding explains ", bound, ": RMSNorm sees that mean and LayerNorm does not");
 }
 
 Conversion convert_piece(const Piece& piece, Form to, std::optional<NumberFormat> format, ZeroMeans& means) {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "equivalence/convert/convertible.h"
 #include "equivalence/convert/pieces.h"
+#include "equivalence/convert/state.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
@@ -35,13 +35,8 @@ struct Conversion {
 // way back (S7). A kept gain that is stored as 1+w is 1 + w in the result. A plan with a rotation is converted to its
 // own form: writers become Q^T W, readers A Q, and a tied head gets its own weight.
 //
-// Throws, naming tensor and reason, if
-//   there is no form, or the form stays the same   a tensor is missing, unexpected, not floating or not finite
-//   the width is below 2, or a size does not fit   a reader reads the bare stream, or through an unknown norm
-//   two norms or tensors have one name             a gain, or a layer scale, acts on compressed coordinates
-//   no reader can take a norm's bias               a writer of rms_norm is not zero-mean: no LayerNorm computes that
-//   a norm keeps its gain, and the width changes
-//   a name that conversion makes is taken          a result does not fit its format
+// Throws as check_plan(), check_forms() and check_values(), if a writer of rms_norm is not zero-mean (no LayerNorm
+// computes that), or if a result does not fit its format.
 Conversion convert(const TensorMap& state, const streams::Plan& plan, streams::Form to,
                    std::optional<NumberFormat> format = {});
 
@@ -49,7 +44,27 @@ Conversion convert(const TensorMap& state, const streams::Plan& plan, streams::F
 // norm is to keep its gain on coordinates that have no place for it, and as check_form().
 void check_forms(const streams::Plan& from, streams::Form to);
 
-// convert() for a piece (pieces.h) after with_gains(), of a checkpoint that check_convertible() passed as a whole. Adds
+// The names of the result's tensors in the order of the file: kept gains and biases, then unit by unit the tensors that
+// are made from it, and the heads that are untied last. A bias need not exist.
+std::vector<std::string> order_of_result(const streams::Plan& from, const std::vector<Unit>& units);
+
+// Checks that a writer of an RMSNorm model is zero-mean along the stream. It may come in pieces of the same format.
+class ZeroMean {
+ public:
+  void add(const Tensor& writer, int dim, NumberFormat format);
+  // Throws if the writer is not zero-mean up to rounding to the format: |mean| <= eps max |w|, or a step between
+  // subnormal numbers.
+  void check_writer(const std::string& name) const;
+
+ private:
+  double off_ = 0, size_ = 0;
+  NumberFormat format_ = DType::f64;
+};
+
+// Throws, naming the tensor, if a tensor that a conversion maps has NaN or infinity.
+void check_values(const TensorMap& state, const streams::Plan& plan);
+
+// convert() for a piece (pieces.h) after with_gains(), of a checkpoint that check_plan() passed as a whole. Adds
 // the means of the writers of an rms_norm model to `means`, for a verdict on all pieces of a writer.
 using ZeroMeans = std::map<std::string, ZeroMean>;
 Conversion convert_piece(const Piece& piece, streams::Form to, std::optional<NumberFormat> format, ZeroMeans& means);

@@ -6,76 +6,80 @@
 #include <set>
 #include <utility>
 
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using streams::Role;
+using streams::Plan;
 
+// Makes the units of a checkpoint.
 class Cutter {
  public:
-  Cutter(const TensorMap& outline, const streams::Plan& plan, int64_t elements)
-      : outline_(outline), plan_(plan), elements_(elements) {
-    for (const streams::Place& p : plan.places)
-      if (p.role == Role::reader) biases_.insert(p.bias);
-  }
+  Cutter(const TensorMap& outline, const Plan& plan, int64_t elements)
+      : outline_(outline), plan_(plan), elements_(elements) {}
 
-  Unit unit(const streams::Place& p) const {
-    Unit u;
-    u.plan.form = plan_.form, u.plan.width = plan_.width, u.plan.recentred = plan_.recentred;
-    u.plan.rotation = plan_.rotation, u.plan.rotation_error = plan_.rotation_error;
-    u.plan.places.push_back(p);
-    u.plan.places.back().said = true;  // checked for the whole; a piece has other sizes
-    take(u, p.name), take(u, p.scale);
-    std::set<std::string> norms = {p.norm};
-    for (const streams::Layout::Tied& t : plan_.tied)
-      if (t.table == p.name) u.plan.tied.push_back(t), norms.insert(t.norm);
-    for (streams::NormPlace n : plan_.norms) {
-      if (!norms.contains(n.name)) n.weight.clear(), n.bias.clear();
-      take(u, n.weight), take(u, n.bias);
-      u.plan.norms.push_back(n);
-    }
-    if (p.role == Role::reader && outline_.find(p.bias)) {
-      take(u, u.bias = p.bias);
-      for (const streams::Place& q : plan_.places)
-        if (q.name == p.bias) u.plan.places.push_back(q);
-    }
-    cut(u, p);
+  // The unit of a writer, a reader, or a tensor that is neither.
+  Unit unit(const std::string& name) const {
+    const Plan::Writer* writer = plan_.writer(name);
+    const Plan::Reader* reader = plan_.reader(name);
+    Unit u = start(name);
+    std::set<int> norms;
+    if (writer) u.plan.writers.push_back(*writer), take(u, writer->scale), norms.insert(writer->norm);
+    if (!writer && !reader) u.plan.others.push_back({name});
+    for (const Plan::Reader& r : plan_.readers)
+      if (r.tensor() == name) u.plan.readers.push_back(r), norms.insert(r.norm);
+    keep_norms(u, [&](int norm) { return norms.contains(norm); });
+    if (reader && outline_.find(reader->bias)) take(u, u.bias = reader->bias);
     return u;
   }
 
   // A unit of this tensor alone, with the whole plan.
   Unit alone(const std::string& name) const {
     Unit u{plan_, {name}};
-    const auto place = std::ranges::find(plan_.places, name, &streams::Place::name);
-    cut(u, place == plan_.places.end() ? streams::Place{.name = name} : *place);
+    cut(u);
     return u;
   }
 
-  // A unit for a norm's gain or bias that no reader reads through, or for a tensor that the plan does not mention.
+  // The unit of a norm's gain or bias that no reader reads through, or of a tensor that the plan does not mention.
   Unit unread(const std::string& name) const {
-    Unit u = alone(name);
-    u.plan.places.clear(), u.plan.tied.clear();
-    for (streams::NormPlace& n : u.plan.norms)
+    Unit u = start(name);
+    for (Plan::Norm& n : u.plan.norms)
       for (std::string* other : {&n.weight, &n.bias})
         if (*other != name) other->clear();
     return u;
   }
 
-  bool is_bias(const streams::Place& p) const { return p.role == Role::neutral && biases_.contains(p.name); }
-
  private:
-  void take(Unit& u, const std::string& name) const {
-    if (!name.empty() && std::find(u.names.begin(), u.names.end(), name) == u.names.end()) u.names.push_back(name);
+  Unit start(const std::string& name) const {
+    Unit u{{.form = plan_.form, .width = plan_.width, .writers = {}, .readers = {}, .norms = plan_.norms, .others = {}},
+           {name}};
+    u.plan.blind = plan_.blind, u.plan.recentred = plan_.recentred;
+    u.plan.rotation = plan_.rotation, u.plan.rotation_error = plan_.rotation_error;
+    cut(u);
+    return u;
   }
 
-  void cut(Unit& u, const streams::Place& p) const {
-    const Tensor& t = outline_.at(p.name);
-    u.axis = p.role != Role::neutral && p.dim == 0 ? 1 : 0;
+  // Norms that do not belong to the unit lose gain and bias.
+  template <class F> void keep_norms(Unit& u, F&& belongs) const {
+    for (size_t i = 0; i < u.plan.norms.size(); ++i) {
+      Plan::Norm& n = u.plan.norms[i];
+      if (!belongs(static_cast<int>(i))) n.weight.clear(), n.bias.clear();
+      take(u, n.weight), take(u, n.bias);
+    }
+  }
+
+  static void take(Unit& u, const std::string& name) {
+    if (!name.empty() && std::ranges::find(u.names, name) == u.names.end()) u.names.push_back(name);
+  }
+
+  void cut(Unit& u) const {
+    const std::string& name = u.names.front();
+    const Plan::Writer* writer = plan_.writer(name);
+    const Plan::Reader* reader = plan_.reader(name);
+    const Tensor& t = outline_.at(name);
+    u.axis = (writer && writer->dim == 0) || (reader && reader->dim == 0) ? 1 : 0;
     if (u.axis >= t.rank() || t.numel() == 0) {
       u.axis = -1;
       return;
@@ -85,53 +89,31 @@ class Cutter {
   }
 
   const TensorMap& outline_;
-  const streams::Plan& plan_;
+  const Plan& plan_;
   int64_t elements_;
-  std::set<std::string> biases_;
 };
 
 // The names under which another checkpoint may have this unit.
-std::vector<std::string> called(const Unit& u) {
+std::vector<std::string> names_elsewhere(const Unit& u) {
   std::vector<std::string> names = {u.names.front()};
-  for (const streams::Place& p : u.plan.places)
-    if (p.name == names.front()) names.push_back(p.bias);
-  for (const streams::Layout::Tied& t : u.plan.tied)
-    if (t.table == u.names.front()) names.insert(names.end(), {t.weight, t.bias});
+  for (const Plan::Reader& r : u.plan.readers)
+    if (r.tensor() == u.names.front()) names.insert(names.end(), {r.name, r.bias});
   std::erase(names, "");
   return names;
 }
 
 }  // namespace
 
-Tensor by_rows(const Tensor& x, int dim, int64_t parts) {
-  check(dim >= 0 && dim < x.rank(), "stream: a tensor of shape ", x.shape(), " has no dimension ", dim);
-  std::vector<int> order;
-  for (int i = 0; i < x.rank(); ++i)
-    if (i != dim) order.push_back(i);
-  order.push_back(dim);
-  const int64_t length = x.size(dim) / parts;
-  return reshape(permute(x, order), {length == 0 ? 0 : x.numel() / length, length});
-}
-
-Tensor behind_norm(const TensorMap& state, const streams::Plan& plan, const streams::Place& writer,
-                   const Tensor& rows) {
-  if (writer.norm.empty()) return rows;
-  const streams::NormPlace* n = plan.find_norm(writer.norm);
-  check(n != nullptr, "stream: the rows of '", writer.name, "' go through norm '", writer.norm,
-        "', which is not there");
-  const auto of = [&](const std::string& name) {
-    return name.empty() ? Tensor() : detach(state.at(name)).to(DType::f64);
-  };
-  return normalize(rows, {.kind = NormKind::layer, .eps = n->eps}, of(n->weight), of(n->bias));
-}
-
-std::vector<Unit> units_of(const TensorMap& outline, const streams::Plan& plan, int64_t elements) {
+std::vector<Unit> units_of(const TensorMap& outline, const Plan& plan, int64_t elements) {
   const Cutter cutter(outline, plan, elements);
+  std::set<std::string> first, taken;  // the names with which units begin
+  for (const Plan::Writer& w : plan.writers) first.insert(w.name);
+  for (const Plan::Reader& r : plan.readers) first.insert(r.tensor());
+  for (const Plan::Other& o : plan.others) first.insert(o.name);
   std::vector<Unit> units;
-  std::set<std::string> taken;
-  for (const streams::Place& p : plan.places) {
-    if (cutter.is_bias(p)) continue;
-    units.push_back(cutter.unit(p));
+  for (const auto& [name, _] : outline) {
+    if (!first.contains(name)) continue;
+    units.push_back(cutter.unit(name));
     taken.insert(units.back().names.begin(), units.back().names.end());
   }
   for (const auto& [name, _] : outline)
@@ -139,17 +121,15 @@ std::vector<Unit> units_of(const TensorMap& outline, const streams::Plan& plan, 
   return units;
 }
 
-std::vector<Unit> tensors_alone(const TensorMap& outline, const streams::Plan& plan, int64_t elements) {
+std::vector<Unit> tensors_alone(const TensorMap& outline, const Plan& plan, int64_t elements) {
   const Cutter cutter(outline, plan, elements);
   std::vector<Unit> units;
   for (const auto& [name, _] : outline) units.push_back(cutter.alone(name));
   return units;
 }
 
-bool reads(const Unit& u) {
-  return !u.plan.places.empty() && (u.plan.places.front().role == Role::reader || !u.plan.tied.empty());
-}
-bool writes(const Unit& u) { return !u.plan.places.empty() && u.plan.places.front().role == Role::writer; }
+bool reads(const Unit& u) { return !u.plan.readers.empty(); }
+bool writes(const Unit& u) { return !u.plan.writers.empty(); }
 
 bool reads(const UnitPair& pair) {
   const auto read = [](const Unit& u) { return reads(u); };
@@ -164,7 +144,7 @@ std::vector<UnitPair> in_pairs(std::vector<Unit> a, std::vector<Unit> b) {
   std::vector<UnitPair> pairs;
   std::map<std::string, size_t> place;  // in `pairs`, by name
   const auto put = [&](Unit& unit, std::vector<Unit> UnitPair::*side) {
-    const std::vector<std::string> names = called(unit);
+    const std::vector<std::string> names = names_elsewhere(unit);
     std::set<size_t> there;
     for (const std::string& name : names)
       if (const auto at = place.find(name); at != place.end()) there.insert(at->second);
@@ -205,10 +185,10 @@ Piece piece_of(const std::vector<Unit>& units, const TensorMap& tensors, const S
   Piece piece{{}, {}, slices};
   const int64_t begin = slices.begin, count = slices.end - slices.begin;
   for (const Unit& u : units) {
-    streams::Plan plan = u.plan;
+    Plan plan = u.plan;
     if (u.axis >= 0)
-      for (streams::Place& p : plan.places)
-        for (int64_t* row : {&p.blind_begin, &p.blind_end}) *row = std::clamp(*row - begin, int64_t{0}, count);
+      for (auto& [name, rows] : plan.blind)
+        for (int i : {0, 1}) rows[i] = std::clamp(rows[i] - begin, int64_t{0}, count);
     for (const std::string& name : u.names) {
       if (piece.state.find(name)) continue;
       const Tensor& t = tensors.at(name);
@@ -220,8 +200,9 @@ Piece piece_of(const std::vector<Unit>& units, const TensorMap& tensors, const S
       piece.plan = std::move(plan);
       continue;
     }
-    std::ranges::move(plan.places, std::back_inserter(piece.plan.places));
-    std::ranges::move(plan.tied, std::back_inserter(piece.plan.tied));
+    std::ranges::move(plan.writers, std::back_inserter(piece.plan.writers));
+    std::ranges::move(plan.readers, std::back_inserter(piece.plan.readers));
+    std::ranges::move(plan.others, std::back_inserter(piece.plan.others));
     for (size_t i = 0; i < plan.norms.size(); ++i)  // each unit lists all norms
       if (piece.plan.norms[i].weight.empty() && piece.plan.norms[i].bias.empty())
         piece.plan.norms[i] = std::move(plan.norms[i]);

@@ -9,13 +9,6 @@
 
 namespace isonorm::equivalence {
 
-// x as rows along dimension `dim`: [product of the other dimensions, size of dim]. parts: cuts each row into this many
-// rows, one after the other.
-Tensor by_rows(const Tensor& x, int dim, int64_t parts = 1);
-
-// The rows [n, width] of a writer as they enter the stream: normalised if its rows go through a norm.
-Tensor behind_norm(const TensorMap& state, const streams::Plan& plan, const streams::Place& writer, const Tensor& rows);
-
 // Tensors that belong together: a writer and its layer scale; a reader, its bias and its norm's gain and bias; a tied
 // table with its layer scale and its norms' gains and biases; or a single tensor: one that does not touch the stream,
 // or a gain that no reader reads through.

@@ -10,8 +10,8 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/printed.h"
+#include "equivalence/convert/state.h"
 #include "equivalence/judge/pairs.h"
-#include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/explain/hypotheses.h"
 #include "equivalence/judge/criterion.h"
 

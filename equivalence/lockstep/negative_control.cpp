@@ -38,7 +38,7 @@ std::vector<Planted> planted(const training::TrainingOptions& o) {
   std::vector<Planted> all;
   const nn::TransformerOptions& t = o.model.transformer();
   // Mapped storage cannot hold these: see nn/gpt.cpp and nn/branch.cpp.
-  if ((o.model.flag("tied") && (t.affine || t.connection.bare_entry)) || t.branch.dropout > 0 ||
+  if ((o.model.flag("tied") && (t.affine || t.connection.reads_embeddings)) || t.branch.dropout > 0 ||
       t.branch.layer_scale > 0) {
     all.push_back({variant("raw_crms_norm"), NegativeControl::batch, kExchanged});
     if (t.affine) all.push_back({variant("raw_rms_norm"), NegativeControl::frozen_gains, "gains frozen"});
@@ -47,7 +47,7 @@ std::vector<Planted> planted(const training::TrainingOptions& o) {
     if (!t.affine) all.push_back({variant("compressed_plain")});  // it cannot hold a gain apart from its readers
   }
   // The weights of a Pre-LN model hide this mistake; these show it.
-  if (t.connection.bare_entry)
+  if (t.connection.reads_embeddings)
     all.push_back({variant("raw_rms_norm"), NegativeControl::centred_entry, "embeddings centred"});
   if (o.ranks == 1) return all;
   const bool even = o.batch / o.accumulate % o.ranks == 0;

@@ -9,13 +9,14 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/convert/pieces.h"
+#include "equivalence/convert/state.h"
 #include "equivalence/judge/pairs.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using streams::Role;
+using streams::Plan;
 
 bool is_zero(const Tensor& x) { return largest_entry(x.to(DType::f64)) == 0; }
 
@@ -51,55 +52,53 @@ double ExpectedOutput::bound(DType dtype) const {
 }
 
 Readings::Readings(const LazyState& file, const streams::Plan& plan) : file_(file), plan_(plan) {
-  for (const streams::NormPlace& n : plan.norms)
+  for (const Plan::Norm& n : plan.norms)
     for (const std::string& name : {n.weight, n.bias})
       if (!name.empty()) norms_.add(name, file.read(name));
 }
 
-std::vector<Reading> Readings::of_reader(const TensorMap& state, const StreamReader& described,
-                                         const streams::Place& place) const {
+std::vector<Reading> Readings::of_reader(const TensorMap& state, const Plan::Reader& r) const {
   std::vector<Reading> all;
-  const Tensor absolute = abs(described.weight);
-  const auto add = [&](const std::string& how, auto&& change) {
-    StreamReader r = described;
-    change(r);
-    const Tensor size = &r.weight.impl() == &described.weight.impl() ? absolute : abs(r.weight);
-    all.push_back({how, [this, r, size](const Tensor& x) { return read(r, size, x); }});
+  const ReaderWeights described = weights_of(state, plan_, r);
+  const auto add = [&](const std::string& how, int norm, const ReaderWeights& weights) {
+    all.push_back(
+        {how, [this, norm, parts = r.parts, weights](const Tensor& x) { return read(norm, parts, weights, x); }});
   };
-  add("", [](StreamReader&) {});
-  if (place.role == Role::reader)  // a tied head's axis follows from the table
-    for (int dim : other_dims(state.at(place.name), place.dim))
-      add(text("with dim ", dim), [&](StreamReader& r) { r.weight = by_rows(widened(state, place.name), dim); });
-  for (const streams::NormPlace& n : plan_.norms)
-    if (!same_norm(n, norm_of(plan_, described)) && !is_zero(described.weight))
-      add(text("through norm '", n.name, "'"), [&](StreamReader& r) { r.norm = n.name; });
-  for (const Bias& b : other_biases(described.name, described.bias, described.weight.size(0)))
-    add(b.how, [&](StreamReader& r) { r.bias = b.bias; });
+  add("", r.norm, described);
+  if (!r.tied())  // a tied head's axis follows from the table
+    for (int dim : other_dims(state.at(r.name), r.dim))
+      add(text("with dim ", dim), r.norm, {by_rows(widened(state, r.name), dim), described.bias});
+  for (size_t i = 0; i < plan_.norms.size(); ++i)
+    if (const int norm = static_cast<int>(i); !same_norm(norm, r.norm) && !is_zero(described.weight))
+      add(text("through norm '", plan_.norms[i].name, "'"), norm, described);
+  for (const Bias& b : other_biases(r.name, described.bias, described.weight.size(0)))
+    add(b.how, r.norm, {described.weight, b.bias});
   return all;
 }
 
-std::vector<Reading> Readings::of_writer(const TensorMap& state, const streams::Place& p, bool ids) const {
-  const Tensor& weight = state.at(p.name);
+std::vector<Reading> Readings::of_writer(const TensorMap& state, const Plan::Writer& w, bool ids) const {
+  const Tensor& weight = state.at(w.name);
   std::vector<Reading> all;
-  const auto add = [&](const std::string& how, int dim, const Tensor& bias, const std::string& norm) {
+  const auto add = [&](const std::string& how, int dim, const Tensor& bias, int norm) {
     all.push_back({how, [this, norm, rows = by_rows(weight, dim), bias](const Tensor& x) {
-                     return norm.empty() ? written(rows, bias, x) : behind(norm, index_select(rows, 0, x));
+                     return norm < 0 ? written(rows, bias, x) : behind(norm, index_select(rows, 0, x));
                    }});
   };
   Tensor bias;
-  if (const std::string name = bias_of_writer(plan_, p); !ids && !name.empty())
+  if (const std::string name = bias_of_writer(plan_, w); !ids && !name.empty())
     bias = flatten(file_.read(name).to(DType::f64));
-  check(p.norm.empty() || ids, "reference: '", p.name, "' is called a table whose rows go through norm '", p.norm,
-        "', and '", p.name, ".input' holds no ids");
-  add("", p.dim, bias, p.norm);
-  for (int dim : other_dims(weight, p.dim)) add(text("with dim ", dim), dim, bias, p.norm);
-  if (!p.norm.empty()) {
-    add("without its norm", p.dim, bias, "");
-    for (const streams::NormPlace& n : plan_.norms)
-      if (!same_norm(n, *plan_.find_norm(p.norm))) add(text("through norm '", n.name, "'"), p.dim, bias, n.name);
+  check(w.norm < 0 || ids, "reference: '", w.name, "' is called a table whose rows go through norm '",
+        w.norm < 0 ? "" : plan_.norms[w.norm].name, "', and '", w.name, ".input' holds no ids");
+  add("", w.dim, bias, w.norm);
+  for (int dim : other_dims(weight, w.dim)) add(text("with dim ", dim), dim, bias, w.norm);
+  if (w.norm >= 0) {
+    add("without its norm", w.dim, bias, -1);
+    for (size_t i = 0; i < plan_.norms.size(); ++i)
+      if (const int norm = static_cast<int>(i); !same_norm(norm, w.norm))
+        add(text("through norm '", plan_.norms[i].name, "'"), w.dim, bias, norm);
   }
   if (ids) return all;
-  for (const Bias& b : other_biases(p.name, bias, weight.size(p.dim))) add(b.how, p.dim, b.bias, "");
+  for (const Bias& b : other_biases(w.name, bias, weight.size(w.dim))) add(b.how, w.dim, b.bias, -1);
   return all;
 }
 
@@ -122,7 +121,8 @@ Tensor Readings::gain_or_bias(const std::string& name, double otherwise) const {
   return name.empty() ? full({plan_.stored_width()}, otherwise, {DType::f64}) : flatten(widened(norms_, name));
 }
 
-bool Readings::same_norm(const streams::NormPlace& a, const streams::NormPlace& b) const {
+bool Readings::same_norm(int i, int k) const {
+  const Plan::Norm &a = plan_.norms[i], &b = plan_.norms[k];
   return a.factor == b.factor && a.normalizes == b.normalizes &&
          is_zero(gain_or_bias(a.weight, 1) - gain_or_bias(b.weight, 1)) &&
          is_zero(gain_or_bias(a.bias, 0) - gain_or_bias(b.bias, 0));
@@ -130,7 +130,7 @@ bool Readings::same_norm(const streams::NormPlace& a, const streams::NormPlace& 
 
 // The sum of the absolute terms of a normalised row, including gain and bias. LayerNorm subtracts a mean, which has the
 // rounding errors of the row's entries.
-Tensor Readings::normalised_size(const streams::NormPlace& norm, const Tensor& x) const {
+Tensor Readings::normalised_size(const Plan::Norm& norm, const Tensor& x) const {
   Tensor size;
   if (row_of(plan_.form).norm == NormKind::layer)
     size = (abs(x) + mean(abs(x), {1}, true)) / sqrt(mean(square(x - mean(x, {1}, true)), {1}, true) + norm.eps);
@@ -140,24 +140,24 @@ Tensor Readings::normalised_size(const streams::NormPlace& norm, const Tensor& x
 }
 
 // Puts rows [n, width] of a table through a norm.
-ExpectedOutput Readings::behind(const std::string& norm, const Tensor& rows) const {
+ExpectedOutput Readings::behind(int norm, const Tensor& rows) const {
   const Tensor x = rows.to(DType::f64);
-  const streams::NormPlace& n = *plan_.find_norm(norm);
+  const Plan::Norm& n = plan_.norms[norm];
   // Sums: mean, variance. Roundings: x - mean, the root, their product, gain, bias, the output.
   return {normalised(norms_, plan_, n, x), normalised_size(n, x), 2, 6, x.size(1)};
 }
 
-ExpectedOutput Readings::read(const StreamReader& r, const Tensor& absolute_weight, const Tensor& x) const {
-  const Tensor size = cat(std::vector<Tensor>(static_cast<size_t>(r.parts), normalised_size(norm_of(plan_, r), x)), 1);
+ExpectedOutput Readings::read(int norm, int64_t parts, const ReaderWeights& weights, const Tensor& x) const {
+  const Plan::Norm& n = plan_.norms[norm];
+  const Tensor size = cat(std::vector<Tensor>(static_cast<size_t>(parts), normalised_size(n, x)), 1);
   // Sums: mean, variance, product. Roundings: x - mean, the root, their product, gain, bias, the weight, b, the output.
-  return {seen(norms_, plan_, r, x), linear(size, absolute_weight, size_of(r.bias)), 3, 8, size.size(1)};
+  return {linear(normalised(norms_, plan_, n, x, parts), weights.weight, weights.bias),
+          linear(size, abs(weights.weight), size_of(weights.bias)), 3, 8, size.size(1)};
 }
 
-std::string bias_of_writer(const streams::Plan& plan, const streams::Place& writer) {
+std::string bias_of_writer(const Plan& plan, const Plan::Writer& writer) {
   const std::string bias = streams::bias_beside(writer.name);
-  for (const streams::Place& q : plan.places)
-    if (q.name == bias && q.role == Role::writer) return bias;
-  return {};
+  return plan.writer(bias) ? bias : "";
 }
 
 }  // namespace isonorm::equivalence

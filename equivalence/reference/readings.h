@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "equivalence/verify/stream_reader.h"
+#include "equivalence/convert/rows.h"
 #include "io/lazy_state.h"
 
 namespace isonorm::equivalence {
@@ -38,9 +38,9 @@ class Readings {
   // The first reading is the described one. The others differ from it in one respect, fit the same shapes, and give
   // another function or another conversion: along another dim of the stream's width, through another norm, without the
   // bias, or with a bias that the file has next to the weight and the description does not name.
-  std::vector<Reading> of_reader(const TensorMap& state, const StreamReader& reader, const streams::Place& place) const;
+  std::vector<Reading> of_reader(const TensorMap& state, const streams::Plan::Reader& reader) const;
   // ids: the inputs are ids, and no bias is added to the rows.
-  std::vector<Reading> of_writer(const TensorMap& state, const streams::Place& place, bool ids) const;
+  std::vector<Reading> of_writer(const TensorMap& state, const streams::Plan::Writer& writer, bool ids) const;
 
  private:
   struct Bias {
@@ -48,12 +48,11 @@ class Readings {
     Tensor bias;
   };
   std::vector<Bias> other_biases(const std::string& weight, const Tensor& bias, int64_t length) const;
-  bool same_norm(const streams::NormPlace& a,
-                 const streams::NormPlace& b) const;  // ignores eps, which rounding may hide
+  bool same_norm(int a, int b) const;  // ignores eps, which rounding may hide
   Tensor gain_or_bias(const std::string& name, double otherwise) const;
-  Tensor normalised_size(const streams::NormPlace& norm, const Tensor& x) const;
-  ExpectedOutput behind(const std::string& norm, const Tensor& rows) const;
-  ExpectedOutput read(const StreamReader& reader, const Tensor& absolute_weight, const Tensor& x) const;
+  Tensor normalised_size(const streams::Plan::Norm& norm, const Tensor& x) const;
+  ExpectedOutput behind(int norm, const Tensor& rows) const;
+  ExpectedOutput read(int norm, int64_t parts, const ReaderWeights& weights, const Tensor& x) const;
 
   const LazyState& file_;
   const streams::Plan& plan_;
@@ -61,6 +60,6 @@ class Readings {
 };
 
 // The name of the bias of this writer, if it is a writer, too; empty if there is none.
-std::string bias_of_writer(const streams::Plan& plan, const streams::Place& writer);
+std::string bias_of_writer(const streams::Plan& plan, const streams::Plan::Writer& writer);
 
 }  // namespace isonorm::equivalence

@@ -17,8 +17,6 @@
 namespace isonorm::equivalence {
 namespace {
 
-using streams::Role;
-
 // [.., n] in f64 as [rows, n].
 Tensor rows_of(const std::string& name, const Tensor& x, int64_t n) {
   check(x.rank() >= 1 && x.size(-1) == n && x.numel() > 0, "reference: '", name, "' has shape ", x.shape(),
@@ -45,8 +43,7 @@ class ReferenceCheck {
       check(reference.find(partner), "reference: '", name, "' has no '", partner, "' beside it");
       open_.insert(of);
     }
-    for (const streams::Place& p : plan.places)
-      if (p.role == Role::writer) biases_.insert(bias_of_writer(plan, p));
+    for (const streams::Plan::Writer& w : plan.writers) biases_.insert(bias_of_writer(plan, w));
   }
 
   ReferenceFindings run() {
@@ -64,33 +61,30 @@ class ReferenceCheck {
 
   // Counts the readers and writers of the unit. True if the reference has any.
   bool count(const Unit& u) {
-    if (u.plan.places.empty()) return false;  // it is not on the stream
     bool any = false;
     const auto add = [&](const std::string& name, int64_t& all, int64_t& held) {
       const bool named = open_.erase(name) > 0;
       ++all, held += named, any = any || named;
     };
-    const streams::Place& first = u.plan.places.front();
-    if (first.role == Role::reader) add(first.name, findings_.readers, findings_.readers_held);
-    if (first.role == Role::writer && !biases_.contains(first.name))
-      add(first.name, findings_.writers, findings_.writers_held);
-    for (const streams::Layout::Tied& t : u.plan.tied) add(t.weight, findings_.readers, findings_.readers_held);
+    for (const streams::Plan::Reader& r : u.plan.readers) add(r.name, findings_.readers, findings_.readers_held);
+    for (const streams::Plan::Writer& w : u.plan.writers)
+      if (!biases_.contains(w.name)) add(w.name, findings_.writers, findings_.writers_held);
     return any;
   }
 
   void hold(const Unit& u) {
     TensorMap state;
     for (const std::string& name : u.names) state.add(name, file_.read(name));
-    const streams::Place& first = u.plan.places.front();
-    if (first.role == Role::writer && is_named(first.name)) {
-      const Tensor& weight = state.at(first.name);
-      const bool ids = !is_floating(reference_.at(first.name + ".input").dtype());
-      compare(first.name, weight.numel() / weight.size(first.dim), readings_.of_writer(state, first, ids));
+    for (const streams::Plan::Writer& w : u.plan.writers) {
+      if (!is_named(w.name)) continue;
+      const Tensor& weight = state.at(w.name);
+      const bool ids = !is_floating(reference_.at(w.name + ".input").dtype());
+      compare(w.name, weight.numel() / weight.size(w.dim), readings_.of_writer(state, w, ids));
     }
-    for (const StreamReader& r : readers_of(state, u.plan)) {
+    for (const streams::Plan::Reader& r : u.plan.readers) {
       if (!is_named(r.name)) continue;
       floating(r.name + ".input");
-      compare(r.name, plan_.stored_width(), readings_.of_reader(state, r, first));
+      compare(r.name, plan_.stored_width(), readings_.of_reader(state, r));
     }
   }
 

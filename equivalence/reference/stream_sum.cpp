@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <span>
 
 #include "autograd/grad_mode.h"
@@ -17,8 +18,6 @@
 
 namespace isonorm::equivalence {
 namespace {
-
-using streams::Role;
 
 constexpr int64_t kSampled = 64;      // rows that are used to find the writers in a reader's rows
 constexpr double kDependent = 1e-10;  // least part of a column's squared length that must be independent of the others
@@ -70,16 +69,12 @@ class Sums {
  public:
   Sums(const LazyState& file, const streams::Plan& plan, const TensorMap& reference)
       : file_(file), plan_(plan), reference_(reference), entry_{.name = plan.recentred} {
-    std::vector<std::string> biases;
-    for (const streams::Place& p : plan.places)
-      if (p.role == Role::writer) biases.push_back(bias_of_writer(plan, p));
-    for (const streams::Place& p : plan.places) {
-      if (p.role == Role::reader) readers_.push_back(p.name);
-      if (p.role == Role::writer && std::find(biases.begin(), biases.end(), p.name) == biases.end())
-        writers_.push_back(&p);
-    }
+    std::set<std::string> biases;
+    for (const streams::Plan::Writer& w : plan.writers) biases.insert(bias_of_writer(plan, w));
+    for (const streams::Plan::Writer& w : plan.writers)
+      if (!biases.contains(w.name)) writers_.push_back(&w);
     if (!plan.recentred.empty()) writers_.push_back(&entry_);
-    for (const streams::Layout::Tied& t : plan.tied) readers_.push_back(t.weight);
+    for (const streams::Plan::Reader& r : plan.readers) readers_.push_back(r.name);
     result_.readers = std::ssize(readers_), result_.writers = std::ssize(writers_);
     seen_.resize(writers_.size());
   }
@@ -255,7 +250,7 @@ class Sums {
     shape_ = shape;
     addends_.clear();
     for (size_t w = 0; w < writers_.size(); ++w) {
-      const streams::Place& p = *writers_[w];
+      const streams::Plan::Writer& p = *writers_[w];
       Tensor y = written(p);
       if (!y.defined()) continue;
       if (!p.scale.empty() && file_.outline.find(p.scale)) y = y * flatten(file_.read(p.scale).to(DType::f64));
@@ -268,7 +263,7 @@ class Sums {
   }
 
   // The output of a writer, [.., width] in f64; undefined if neither the reference nor the file has it.
-  Tensor written(const streams::Place& p) {
+  Tensor written(const streams::Plan::Writer& p) {
     const int64_t width = plan_.stored_width();
     const std::string rows_of = p.name + (&p == &entry_ ? ".enters" : ".output");
     if (const Tensor* y = reference_.find(rows_of)) {
@@ -319,9 +314,9 @@ class Sums {
   const LazyState& file_;
   const streams::Plan& plan_;
   const TensorMap& reference_;
-  const streams::Place entry_;  // the rows that enter a stream which is recentred once
+  const streams::Plan::Writer entry_;  // the rows that enter a stream which is recentred once
   std::vector<std::string> readers_;
-  std::vector<const streams::Place*> writers_;
+  std::vector<const streams::Plan::Writer*> writers_;
   std::vector<bool> seen_;
   std::string lacking_;  // a writer whose output is not known
   Dims shape_;           // of the rows for which the addends were found

@@ -9,11 +9,11 @@
 #include "core/system/failures.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
-#include "equivalence/convert/convertible.h"
 #include "equivalence/judge/result_fields.h"
 #include "equivalence/reference/reference.h"
+#include "equivalence/convert/state.h"
 #include "equivalence/reference/stream_sum.h"
-#include "equivalence/services/file_conversion.h"
+#include "equivalence/verify/file_conversion.h"
 #include "equivalence/services/model_data.h"
 #include "equivalence/services/named_files.h"
 #include "exchange/hub/folder.h"
@@ -35,7 +35,7 @@ void check_form(const std::string& asked, const std::string& form, bool raw, con
 }
 
 void check_eps(const streams::Plan& plan, double eps) {
-  for (const streams::NormPlace& n : plan.norms)
+  for (const streams::Plan::Norm& n : plan.norms)
     check(eps == 0 || n.eps == eps, "convert: norm '", n.name, "' has eps ", n.eps, ", asked for is ", eps,
           ": another eps is another function");
 }
@@ -87,7 +87,7 @@ class Converter {
     hub::check_new_folder(o.out, o.in);
     file_.state = folder_->state, file_.foreign = folder_->foreign;
     const Scope scope(o.in);
-    said_ = hub::converted(folder_->config), said_form_ = said_.form;
+    record_ = hub::conversion_record(folder_->config), stored_form_ = record_.form;
     config_ = o.as.empty() ? folder_->config.values() : hub::llama_config(folder_->config);
   }
 
@@ -155,10 +155,10 @@ class Converter {
     };
     if (folder_) {
       // A rotation adds no biases: the class lacks only biases from an earlier conversion.
-      const std::vector<std::string> biases = rotates() ? said_.biases : new_biases(result);
+      const std::vector<std::string> biases = rotates() ? record_.biases : new_biases(result);
       std::vector<streams::Plan> plans;
       for (const Stream& s : streams_) plans.push_back(s.conversion.plan());
-      const std::string rotation = said_.rotation + (said_.rotation.empty() ? "" : ", ") + o_.basis;
+      const std::string rotation = record_.rotation + (record_.rotation.empty() ? "" : ", ") + o_.basis;
       hub::write_folder(o_.out, *folder_, {content, config_, form_, o_.fold, plans, biases, rotation}, o_.shard);
       say_loader(biases);
     } else {
@@ -194,8 +194,9 @@ class Converter {
     std::map<std::string, Unit> unit;
     for (const Stream& s : streams_) {
       const streams::Plan& plan = s.conversion.plan();
-      for (const streams::NormPlace& n : plan.norms) {
-        if (!n.folds || plan.behind_table(n.name)) continue;
+      for (size_t i = 0; i < plan.norms.size(); ++i) {
+        const streams::Plan::Norm& n = plan.norms[i];
+        if (!n.folds || plan.is_behind_table(static_cast<int>(i))) continue;
         if (!n.weight.empty() || !o_.as.empty()) unit[n.name + ".weight"] = {n.plus_one ? 0.0 : 1.0, plan.width};
         if (!n.bias.empty()) unit[n.bias] = {0, plan.width};
       }
@@ -267,6 +268,7 @@ class Converter {
     check_form(o_.from, name_of(options.stream().form), raw, o_.in);
     if (rotates()) form_ = name_of(streams::uncentred(training::stored_form(options)));
     plan_ = plan_conversion(file_.description, file_.state.outline, to(), o_.inference);
+    check_dtypes(plan_->source, file_.foreign);
     metadata_ = plan_->description;
     if (rotates()) rotate(plan_->source, file_.state.outline, o_.basis);
     add_stream("", file_.state, plan_->source);
@@ -274,20 +276,18 @@ class Converter {
 
   void by_spec() {
     const auto form = file_.other.find(streams::kStreamForm);
-    if (form != file_.other.end()) said_form_ = form->second;
-    if (o_.from.empty() && !folder_ && said_form_.empty())
+    if (form != file_.other.end()) stored_form_ = form->second;
+    if (o_.from.empty() && !folder_ && stored_form_.empty())
       throw UsageError("--spec needs --from: the file alone does not say what form it has");
-    if (!said_form_.empty()) check_form(o_.from, said_form_, false, o_.in);
-    const bool converted = !said_form_.empty() || !file_.description.empty();
-    const std::string from = !o_.from.empty() ? o_.from : !said_form_.empty() ? said_form_ : "layer_norm";
+    if (!stored_form_.empty()) check_form(o_.from, stored_form_, false, o_.in);
+    const bool converted = !stored_form_.empty() || !file_.description.empty();
+    const std::string from = !o_.from.empty() ? o_.from : !stored_form_.empty() ? stored_form_ : "layer_norm";
     metadata_ = file_.other;
-    for (auto& [name, plan, outline] : described_streams(o_.spec.empty() ? o_.in : o_.spec, file_.state.outline,
-                                                         converted, streams::form_named(from))) {
-      for (streams::NormPlace& n : plan.norms) {
-        const bool leaves = plan.behind_table(n.name);
-        if (o_.fold == "none") n.folds = leaves;
-        if (leaves) identity_.push_back(n.name);
-      }
+    for (auto& [name, plan, outline] :
+         described_streams(o_.spec.empty() ? description_of(*folder_) : description_at(o_.spec), file_,
+                           streams::form_named(from), converted, o_.fold != "none")) {
+      for (size_t i = 0; i < plan.norms.size(); ++i)
+        if (plan.is_behind_table(static_cast<int>(i))) identity_.push_back(plan.norms[i].name);
       check_described(file_.description, plan);
       if (rotates()) rotate(plan, outline, o_.basis), form_ = name_of(plan.form);
       if (!plan.recentred.empty() && row_of(to()).centres()) recentred_.push_back(plan.recentred);
@@ -301,7 +301,6 @@ class Converter {
 
   void add_stream(const std::string& name, const LazyState& state, const streams::Plan& plan) {
     const Scope scope(o_.in);
-    check_dtypes(plan, file_.foreign);
     check_eps(plan, o_.eps);
     streams_.push_back({name, name.empty() ? "" : name + ": ", state, FileConversion(state, plan, to(), format_)});
   }
@@ -401,8 +400,8 @@ class Converter {
   training::OpenModelFile file_;
   std::optional<hub::Folder> folder_;   // of the hub, if IN is one
   json config_;                         // config.json of the folder that is written
-  hub::SaidOfConversion said_;          // by config.json of IN
-  std::string form_, said_form_;        // form of the result; form that IN says it has
+  hub::ConversionRecord record_;        // by config.json of IN
+  std::string form_, stored_form_;      // form of the result; form that IN says it has
   std::optional<NumberFormat> format_;  // of --dtype
   std::vector<Stream> streams_;
   // With a description: norms after tables, which the conversion removes; modules through which rows with a mean enter

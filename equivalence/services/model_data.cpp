@@ -8,7 +8,7 @@
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
-#include "equivalence/convert/checkpoint_facts.h"
+#include "equivalence/convert/state.h"
 #include "exchange/hub/family.h"
 #include "streams/stream.h"
 #include "training/run/given.h"
@@ -23,20 +23,23 @@ namespace {
 constexpr int64_t kSpecLimit = int64_t{1} << 20;  // bytes
 }  // namespace
 
-std::string spec_text(const std::string& path) {
-  if (std::filesystem::is_directory(path)) {
-    const hub::Folder folder = hub::open_folder(path);
-    const Scope scope(path);
-    return hub::describe(folder);
-  }
-  return read_text(path, kSpecLimit);
+Description description_of(const hub::Folder& folder) {
+  const Scope scope(folder.path);
+  return {hub::describe(folder), folder.path};
 }
 
-std::vector<streams::FileStream> described_streams(const std::string& path, const TensorMap& outline, bool converted,
-                                                   streams::Form form) {
-  const std::string json = spec_text(path);
-  const Scope scope(path);
-  return streams::streams_in(streams::Layout::streams_from_json(json), outline, form, converted);
+Description description_at(const std::string& path) {
+  if (std::filesystem::is_directory(path)) return description_of(hub::open_folder(path));
+  return {read_text(path, kSpecLimit), path};
+}
+
+std::vector<streams::FileStream> described_streams(const Description& description, const training::OpenModelFile& file,
+                                                   streams::Form form, bool converted, bool folds) {
+  const Scope scope(description.path);
+  std::vector<streams::FileStream> all = streams::streams_in(streams::Layout::streams_from_json(description.json),
+                                                             file.state.outline, form, converted, folds);
+  for (const streams::FileStream& s : all) check_dtypes(s.plan, file.foreign);
+  return all;
 }
 
 Tensor data_inputs(const Metadata& description, const std::string& path) {

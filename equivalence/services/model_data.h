@@ -6,21 +6,27 @@
 #include <memory>
 #include <string>
 
-#include "equivalence/services/file_conversion.h"
+#include "equivalence/verify/file_conversion.h"
 #include "equivalence/verify/verify.h"
+#include "exchange/hub/folder.h"
 #include "io/safetensors.h"
 #include "streams/plan.h"
 #include "streams/stream.h"
 
 namespace isonorm::services {
 
+// The description of a model as JSON, and the file or folder that it comes from.
+struct Description {
+  std::string json, path;
+};
 // The description in the JSON file at `path` (at most 1 MB), or of the model in the folder at `path`.
-std::string spec_text(const std::string& path);
+Description description_at(const std::string& path);
+Description description_of(const hub::Folder& folder);
 
-// The streams of a file whose parameters are in `form`, as the JSON file at `path` describes them. outline: the file's
-// tensors, whose values are not used; converted: as for plan_in().
-std::vector<streams::FileStream> described_streams(const std::string& path, const TensorMap& outline, bool converted,
-                                                   streams::Form form);
+// The streams of a file whose parameters are in `form`. converted, folds: as for streams::plan_in(), which refuses
+// models that no conversion keeps.
+std::vector<streams::FileStream> described_streams(const Description& description, const training::OpenModelFile& file,
+                                                   streams::Form form, bool converted, bool folds = true);
 
 // Examples of the data set at `path` as inputs of the model that `description` names: images of the folder, or rows of
 // a text file. Throws if the data do not fit the model.

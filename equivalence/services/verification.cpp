@@ -6,7 +6,6 @@
 
 #include "core/system/failures.h"
 #include "core/system/terminal.h"
-#include "equivalence/convert/convertible.h"
 #include "equivalence/judge/result_fields.h"
 #include "equivalence/services/model_data.h"
 #include "equivalence/services/named_files.h"
@@ -40,7 +39,8 @@ struct Input {
     folder = hub::open_folder(path);
     file.state = folder->state, file.foreign = folder->foreign;
     const Scope scope(path);
-    if (const std::string said = hub::converted(folder->config).form; !said.empty()) form = streams::form_named(said);
+    if (const std::string said = hub::conversion_record(folder->config).form; !said.empty())
+      form = streams::form_named(said);
   }
   bool own_code() const { return folder && folder->config.own_code(); }
 };
@@ -86,22 +86,22 @@ void check_said(const Input& of, const std::vector<streams::FileStream>& streams
       at != of.file.other.end() || of.file.other.contains(streams::kStreamForm))
     check_recentred(at == of.file.other.end() ? "" : at->second);
   if (!of.folder) return;
-  const hub::SaidOfConversion said = hub::converted(of.folder->config);
-  if (said.form.empty()) return;
-  const auto& modules = said.list("recentred");
+  const hub::ConversionRecord record = hub::conversion_record(of.folder->config);
+  if (record.form.empty()) return;
+  const auto& modules = record.list("recentred");
   check_recentred(modules.empty() ? "" : dump(json(modules)));
-  check(said.norms.size() + said.list("identity").size() == norms,
+  check(record.norms.size() + record.list("identity").size() == norms,
         "config.json says of other norms than the family has that they were converted");
 }
 
 // The streams by --spec, else by the family of the folder. A file that is compared with a folder has the folder's
 // streams.
 std::vector<streams::FileStream> streams_of(const VerifyOptions& o, const Input& of, const Input& other) {
-  const std::string& spec = !o.spec.empty() ? o.spec : of.folder ? of.path : other.path;
-  const bool converted = of.folder ? !hub::converted(of.folder->config).form.empty()
+  const Description description =
+      !o.spec.empty() ? description_at(o.spec) : description_of(*(of.folder ? of : other).folder);
+  const bool converted = of.folder ? !hub::conversion_record(of.folder->config).form.empty()
                                    : !of.file.description.empty() || of.file.other.contains(streams::kStreamForm);
-  std::vector<streams::FileStream> streams = described_streams(spec, of.file.state.outline, converted, of.form);
-  for (const streams::FileStream& s : streams) equivalence::check_dtypes(s.plan, of.file.foreign);
+  std::vector<streams::FileStream> streams = described_streams(description, of.file, of.form, converted);
   check_said(of, streams);
   return streams;
 }

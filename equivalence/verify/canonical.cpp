@@ -8,11 +8,13 @@
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
+#include "equivalence/convert/rows.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
 
+using streams::Plan;
 using streams::Role;
 using streams::total;
 
@@ -137,33 +139,25 @@ Canonical::Canonical(const Piece& piece, bool centred, const TensorMap* partner)
     : piece_(piece), state_(piece.state), plan_(piece.plan), partner_(partner) {
   std::set<std::string> touching;  // tensors that touch the stream: these are rounded, not exact
   std::set<std::string> unread;    // kept gains and biases that no reader reads through
-  for (const streams::NormPlace& n : plan_.norms) {
+  for (size_t i = 0; i < plan_.norms.size(); ++i) {
+    const Plan::Norm& n = plan_.norms[i];
+    const int index = static_cast<int>(i);
     touching.insert({n.weight, n.bias});
-    const auto reads = [&](const auto& reader) { return reader.norm == n.name; };
-    if (std::ranges::none_of(plan_.places, reads) && std::ranges::none_of(plan_.tied, reads))
-      unread.insert({n.weight, n.bias});
+    if (!plan_.is_read(index) && !plan_.is_behind_table(index)) unread.insert({n.weight, n.bias});
   }
-  for (const streams::Place& p : plan_.places) {
-    touching.insert(p.scale);
-    if (p.role == Role::neutral) continue;
-    touching.insert(p.name);
-    if (centred && state_.find(p.name))
-      parts_.push_back({p.role == Role::writer ? Kind::writer : Kind::reader, p.name});
-    if (p.role == Role::writer) continue;
-    touching.insert(p.bias);
-    if (centred) parts_.push_back({Kind::bias, p.bias});
+  for (const Plan::Writer& w : plan_.writers) {
+    touching.insert({w.name, w.scale});
+    if (centred && state_.find(w.name)) parts_.push_back({Kind::writer, w.name});
   }
-  for (const streams::Layout::Tied& t : plan_.tied)
-    if (centred) parts_.push_back({Kind::reader, t.weight}), parts_.push_back({Kind::bias, t.bias});
+  for (const Plan::Reader& r : plan_.readers) {
+    if (!r.tied()) touching.insert({r.name, r.bias});
+    if (!centred) continue;
+    if (state_.find(r.tensor())) parts_.push_back({Kind::reader, r.name});
+    parts_.push_back({Kind::bias, r.bias});
+  }
   for (const auto& [name, tensor] : state_)
     if (const bool there = touching.contains(name); !there || !centred || unread.contains(name))
       parts_.push_back({there && is_floating(tensor.dtype()) ? Kind::stored : Kind::exact, name});
-}
-
-const streams::Place* Canonical::find(const std::string& name) const {
-  for (const streams::Place& p : plan_.places)
-    if (p.name == name) return &p;
-  return nullptr;
 }
 
 // dim -1: each entry is a slice of its own. parts: as in by_rows().
@@ -188,54 +182,55 @@ Carried Canonical::vector(const std::string& name) const {
   return x;
 }
 
-Canonical::Rows Canonical::of_bias(const std::string& name, Rows rows, const std::string& norm, int64_t parts) const {
-  rows.of_bias_ = true, rows.parts_ = parts, rows.count_ /= parts;
-  if (const Tensor* t = state_.find(name)) {
-    check(t->numel() == rows.count_, "canonical form: '", name, "' has shape ", t->shape(), ", its reader ",
+Canonical::Rows Canonical::of_bias(const Plan::Reader& reader) const {
+  Rows rows = stored(reader.tensor(), reader.dim, reader.parts);
+  rows.of_bias_ = true, rows.parts_ = reader.parts, rows.count_ /= reader.parts;
+  if (const Tensor* t = state_.find(reader.bias)) {
+    check(t->numel() == rows.count_, "canonical form: '", reader.bias, "' has shape ", t->shape(), ", its reader ",
           rows.count_, " rows");
-    rows.bias_ = stored(name, -1).weight_;
+    rows.bias_ = stored(reader.bias, -1).weight_;
   }
-  if (const streams::NormPlace* n = plan_.find_norm(norm); n && !n->bias.empty())
-    rows.beta_ = vector(n->bias), rows.factor_ = n->factor;
+  const Plan::Norm& n = plan_.norms[reader.norm];
+  if (!n.bias.empty()) rows.beta_ = vector(n.bias), rows.factor_ = n.factor;
   return rows;
+}
+
+Canonical::Rows Canonical::of_writer(const Plan::Writer& writer) const {
+  Rows rows = stored(writer.name, writer.dim);
+  if (!writer.scale.empty()) rows.factors_ = vector(writer.scale);
+  if (writer.norm < 0) return rows;
+  const Plan::Norm& n = plan_.norms[writer.norm];
+  rows.eps_ = n.eps;
+  if (!n.weight.empty()) rows.factors_ = vector(n.weight);
+  if (!n.bias.empty()) rows.beta_ = vector(n.bias);
+  return rows;
+}
+
+Canonical::Rows Canonical::of_reader(const Plan::Reader& reader) const {
+  Rows rows = stored(reader.tensor(), reader.dim, reader.parts);
+  const Plan::Norm& n = plan_.norms[reader.norm];
+  if (plan_.stored_width() == plan_.width && !n.weight.empty()) rows.factors_ = vector(n.weight);
+  return rows;
+}
+
+const Plan::Reader& Canonical::reader_of(const Part& part) const {
+  const auto at =
+      std::ranges::find(plan_.readers, part.name, part.kind == Kind::bias ? &Plan::Reader::bias : &Plan::Reader::name);
+  check(at != plan_.readers.end(), "canonical form: there is no '", part.name, "'");
+  return *at;
 }
 
 Canonical::Rows Canonical::rows(const Part& part) const {
   NoGrad no_grad;
-  const streams::Place* place = find(part.name);
-  const bool touches = place && place->role != Role::neutral;
   if (part.kind == Kind::stored) {
     const int last = state_.at(part.name).rank() - 1;
-    return stored(part.name, touches ? place->dim : last == 0 ? -1 : last);
+    const Plan::Writer* writer = plan_.writer(part.name);
+    const Plan::Reader* reader = plan_.reader(part.name);
+    return stored(part.name, writer ? writer->dim : reader ? reader->dim : last == 0 ? -1 : last);
   }
-  std::string norm;
-  int64_t parts = 1;
-  Rows rows;
-  if (part.kind == Kind::writer) {
-    rows = stored(part.name, place->dim);
-    if (!place->scale.empty()) rows.factors_ = vector(place->scale);
-    if (const streams::NormPlace* n = plan_.find_norm(place->norm)) {
-      rows.eps_ = n->eps;
-      if (!n->weight.empty()) rows.factors_ = vector(n->weight);
-      if (!n->bias.empty()) rows.beta_ = vector(n->bias);
-    }
-  } else {
-    const auto of = [&](const streams::Place& p) {
-      return p.role == Role::reader && part.name == (part.kind == Kind::reader ? p.name : p.bias);
-    };
-    const auto tied = [&](const streams::Layout::Tied& t) {
-      return part.name == (part.kind == Kind::reader ? t.weight : t.bias);
-    };
-    if (const auto t = std::ranges::find_if(plan_.tied, tied); t != plan_.tied.end())
-      rows = stored(t->table, find(t->table)->dim), norm = t->norm;
-    else if (const auto p = std::ranges::find_if(plan_.places, of); p != plan_.places.end())
-      rows = stored(p->name, p->dim, p->parts), norm = p->norm, parts = p->parts;
-    else
-      check(false, "canonical form: there is no '", part.name, "'");
-    if (part.kind == Kind::bias) return of_bias(part.name, std::move(rows), norm, parts);
-    const streams::NormPlace* n = plan_.find_norm(norm);
-    if (plan_.stored_width() == plan_.width && n && !n->weight.empty()) rows.factors_ = vector(n->weight);
-  }
+  if (part.kind == Kind::bias) return of_bias(reader_of(part));
+  const bool writes = part.kind == Kind::writer;
+  Rows rows = writes ? of_writer(*plan_.writer(part.name)) : of_reader(reader_of(part));
   if (plan_.rotation.defined()) {
     const Carried& f = rows.factors_;
     const Tensor x = f.value.empty() ? rows.weight_.values
@@ -243,8 +238,7 @@ Canonical::Rows Canonical::rows(const Part& part) const {
     rows.rotated_ = contiguous(matmul(x, plan_.rotation)), rows.rotation_error_ = plan_.rotation_error;
   }
   // A tied table is expanded like a writer, since its head reads the raw table.
-  const bool table = std::ranges::find(plan_.tied, part.name, &streams::Layout::Tied::weight) != plan_.tied.end();
-  const Role role = part.kind == Kind::writer || table ? Role::writer : Role::reader;
+  const Role role = writes || reader_of(part).tied() ? Role::writer : Role::reader;
   const streams::FormRow& form = row_of(plan_.form);
   rows.map_ = form.canonical(role, plan_.width);
   rows.rounded_with_sum_ = role == Role::writer && form.rounds_with_sum;
@@ -253,17 +247,12 @@ Canonical::Rows Canonical::rows(const Part& part) const {
 
 std::vector<std::string> Canonical::sources(const Part& part) const {
   std::vector<std::string> names = {part.name};
-  const auto through = [&](const std::string& weight, const std::string& norm) {
-    names.push_back(weight);
-    if (const streams::NormPlace* n = plan_.find_norm(norm)) names.insert(names.end(), {n->weight, n->bias});
+  const auto add_norm = [&](int norm) {
+    if (norm >= 0) names.insert(names.end(), {plan_.norms[norm].weight, plan_.norms[norm].bias});
   };
-  for (const streams::Place& p : plan_.places) {
-    if (p.name == part.name) names.push_back(p.scale);
-    if (p.role == Role::writer && p.name == part.name && !p.norm.empty()) through(p.name, p.norm);
-    if (p.role == Role::reader && (p.name == part.name || p.bias == part.name)) through(p.name, p.norm);
-  }
-  for (const streams::Layout::Tied& t : plan_.tied)
-    if (t.weight == part.name || t.bias == part.name) through(t.table, t.norm);
+  if (const Plan::Writer* w = plan_.writer(part.name)) names.push_back(w->scale), add_norm(w->norm);
+  for (const Plan::Reader& r : plan_.readers)
+    if (r.name == part.name || r.bias == part.name) names.push_back(r.tensor()), add_norm(r.norm);
   return names;
 }
 

@@ -88,10 +88,12 @@ class Canonical {
   std::vector<std::string> sources(const Part& part) const;
 
  private:
-  Rows of_bias(const std::string& name, Rows weight, const std::string& norm, int64_t parts) const;
+  Rows of_writer(const streams::Plan::Writer& writer) const;
+  Rows of_reader(const streams::Plan::Reader& reader) const;
+  Rows of_bias(const streams::Plan::Reader& reader) const;
+  const streams::Plan::Reader& reader_of(const Part& part) const;
   Rows stored(const std::string& name, int dim, int64_t parts = 1) const;
   Carried vector(const std::string& name) const;
-  const streams::Place* find(const std::string& name) const;
 
   const Piece& piece_;
   const TensorMap& state_;

@@ -6,8 +6,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
 #include "core/printed.h"
-#include "equivalence/convert/checkpoint_facts.h"
-#include "equivalence/convert/convertible.h"
+#include "equivalence/convert/state.h"
 
 namespace isonorm::equivalence {
 
@@ -50,9 +49,12 @@ class EntryCheck::Comparer {
   bool structure() {
     if (a_.plan.width != b_.plan.width)
       incomparable(text("the stream's width is ", a_.plan.width, " and ", b_.plan.width));
-    for (const streams::NormPlace& n : a_.plan.norms) {
-      const streams::NormPlace* other = b_.plan.find_norm(n.name);
-      if (!other)
+    const auto named = [](const streams::Plan& plan, const std::string& name) {
+      return std::ranges::find(plan.norms, name, &streams::Plan::Norm::name);
+    };
+    for (const streams::Plan::Norm& n : a_.plan.norms) {
+      const auto other = named(b_.plan, n.name);
+      if (other == b_.plan.norms.end())
         incomparable(text("only the first has a norm '", n.name, "'"));
       else if (n.normalizes != other->normalizes)
         incomparable(text("norm '", n.name, "' normalizes in the ", n.normalizes ? "first" : "second", " alone"));
@@ -61,10 +63,13 @@ class EntryCheck::Comparer {
                text("eps of norm '", n.name, "' is ", number_text(n.eps), " and ", number_text(other->eps)));
     }
     if (a_.plan.norms.size() < b_.plan.norms.size()) incomparable("the second has more norms");
-    for (const streams::Place& p : a_.plan.places)
-      for (const streams::Place& q : b_.plan.places)
-        if (p.name == q.name && p.role == Role::reader && q.role == Role::reader && p.norm != q.norm)
-          incomparable(text("'", p.name, "' reads through norm '", p.norm, "' and '", q.norm, "'"));
+    const auto norm_of = [](const streams::Plan& plan, const streams::Plan::Reader& r) {
+      return r.norm < 0 ? "" : plan.norms[r.norm].name;
+    };
+    for (const streams::Plan::Reader& r : a_.plan.readers)
+      if (const streams::Plan::Reader* other = b_.plan.reader(r.name))
+        if (const std::string x = norm_of(a_.plan, r), y = norm_of(b_.plan, *other); x != y)
+          incomparable(text("'", r.name, "' reads through norm '", x, "' and '", y, "'"));
     return result_.comparable;
   }
 
@@ -128,8 +133,9 @@ class EntryCheck::Comparer {
   // has none in its plan.
   Dims blind_rows(const std::string& name) const {
     for (const Piece* piece : {&a_, &b_})
-      for (const streams::Place& p : piece->plan.places)
-        if (p.name == name && p.blind_end > p.blind_begin) return {p.blind_begin, p.blind_end};
+      if (const auto rows = piece->plan.blind.find(name);
+          rows != piece->plan.blind.end() && rows->second[1] > rows->second[0])
+        return rows->second;
     return {0, 0};
   }
 

@@ -9,25 +9,19 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/convert/pieces.h"
-#include "equivalence/convert/convertible.h"
+#include "equivalence/convert/state.h"
 #include "equivalence/judge/pairs.h"
 #include "streams/map.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using streams::Role;
+using streams::Plan;
 
 constexpr uint64_t kSeed = 2305;  // for the readers' outputs; the norms and each writer use the next seeds
 constexpr int kSliceBits = 20;    // bits of a generator's offset: each slice has its own numbers
 constexpr int64_t kSamples = 3;   // combinations of a writer's slices, and of a reader's outputs
 constexpr TensorOptions kF64{DType::f64};
-
-const streams::Place* find_writer(const streams::Plan& plan, const std::string& name) {
-  for (const streams::Place& p : plan.places)
-    if (p.role == Role::writer && p.name == name) return &p;
-  return nullptr;
-}
 
 uint64_t begin_of(const Piece& p) { return static_cast<uint64_t>(p.slices.begin) << kSliceBits; }
 
@@ -63,14 +57,12 @@ TensorMap taken(const Piece& piece, const Piece& partner, std::initializer_list<
 
 // Combinations of the rows of a table that go through a norm, unmoved and moved: [kSamples, d].
 template <class Copies>
-Copies combined_behind_norm(const Tensor& factors, const Piece& piece, const Piece& partner,
-                            const streams::Place& table, Generator& generator) {
-  const streams::NormPlace* norm = piece.plan.find_norm(table.norm);
-  check(norm != nullptr, "stream: the rows of '", table.name, "' go through norm '", table.norm,
-        "', which is not there");
+Copies combined_behind_norm(const Tensor& factors, const Piece& piece, const Piece& partner, const Plan::Writer& table,
+                            Generator& generator) {
+  const Plan::Norm& norm = piece.plan.norms[table.norm];
   Copies copies;
   for (size_t i = 0; i < copies.size(); ++i) {
-    const TensorMap own = taken(piece, partner, {&table.name, &norm->weight, &norm->bias}, i > 0, generator);
+    const TensorMap own = taken(piece, partner, {&table.name, &norm.weight, &norm.bias}, i > 0, generator);
     copies[i] = matmul(narrow(factors, 0, 0, kSamples),
                        behind_norm(own, piece.plan, table, by_rows(own.at(table.name), table.dim)));
   }
@@ -98,8 +90,8 @@ template <class Copies> Copies combined(const Tensor& factors, const Tensor& x, 
 }  // namespace
 
 ReaderCheck::ReaderCheck(const streams::Plan& a, const streams::Plan& b) {
-  for (const streams::Place& p : a.places)
-    if (p.role == Role::writer && find_writer(b, p.name)) writers_.push_back(p.name);
+  for (const Plan::Writer& w : a.writers)
+    if (b.writer(w.name)) writers_.push_back(w.name);
   check(a.recentred == b.recentred, "stream check: the first is recentred at '", a.recentred, "', the second at '",
         b.recentred, "'");
   if (!a.recentred.empty()) writers_.push_back(a.recentred);
@@ -120,17 +112,17 @@ void ReaderCheck::write(const Piece& a, const Piece& b) {
   note(a, b);
   for (size_t w = 0; w < writers_.size(); ++w) {
     const std::string& name = writers_[w];
-    const streams::Place *p = find_writer(a.plan, name), *q = find_writer(b.plan, name);
+    const Plan::Writer *p = a.plan.writer(name), *q = b.plan.writer(name);
     if (!p || !q) continue;
     Generator generator{kSeed + 2 + w, begin_of(a)};
     const Tensor factors = combinations(a.state.at(name).numel() / a.state.at(name).size(p->dim), generator);
-    const auto add = [&](Side& side, const Piece& own, const Piece& partner, const streams::Place& place) {
-      Copies found = place.norm.empty() ? combined<Copies>(factors, by_rows(widened(own.state, name), place.dim),
-                                                           step(own, partner, name), generator)
-                                        : combined_behind_norm<Copies>(factors, own, partner, place, generator);
-      if (!place.scale.empty())
+    const auto add = [&](Side& side, const Piece& own, const Piece& partner, const Plan::Writer& writer) {
+      Copies found = writer.norm < 0 ? combined<Copies>(factors, by_rows(widened(own.state, name), writer.dim),
+                                                        step(own, partner, name), generator)
+                                     : combined_behind_norm<Copies>(factors, own, partner, writer, generator);
+      if (!writer.scale.empty())
         for (size_t i = 0; i < found.size(); ++i)
-          found[i] = found[i] * flatten(taken(own, partner, {&place.scale}, i > 0, generator).at(place.scale));
+          found[i] = found[i] * flatten(taken(own, partner, {&writer.scale}, i > 0, generator).at(writer.scale));
       for (size_t i = 0; i < found.size(); ++i) {
         Tensor& sum = side.written[w][i];
         sum = sum.defined() ? sum + found[i] : found[i];
@@ -141,8 +133,8 @@ void ReaderCheck::write(const Piece& a, const Piece& b) {
 }
 
 // The rows after a reader's norm. The controls move its gain and bias, too.
-const ReaderCheck::Copies& ReaderCheck::Side::normalised_for(const Piece& piece, const StreamReader& reader,
-                                                             const Piece& partner) {
+const ReaderCheck::Copies& ReaderCheck::Side::normalised_for(const Piece& piece, const Plan::Reader& reader,
+                                                      const Piece& partner) {
   if (!rows[0].defined())
     for (size_t i = 0; i < rows.size(); ++i) {
       std::vector<Tensor> all;
@@ -153,7 +145,7 @@ const ReaderCheck::Copies& ReaderCheck::Side::normalised_for(const Piece& piece,
     }
   if (norm == reader.norm && parts == reader.parts && normalised[0].defined()) return normalised;
   norm = reader.norm, parts = reader.parts;
-  const streams::NormPlace& place = norm_of(piece.plan, reader);
+  const Plan::Norm& place = piece.plan.norms[norm];
   Generator generator{kSeed + 1, 0};
   for (size_t i = 0; i < rows.size(); ++i)
     normalised[i] = equivalence::normalised(taken(piece, partner, {&place.weight, &place.bias}, i > 0, generator),
@@ -164,23 +156,25 @@ const ReaderCheck::Copies& ReaderCheck::Side::normalised_for(const Piece& piece,
 void ReaderCheck::read(const Piece& a, const Piece& b) {
   NoGrad no_grad;
   note(a, b);
-  const std::vector<StreamReader> readers_a = readers_of(a.state, a.plan), readers_b = readers_of(b.state, b.plan);
+  const std::vector<Plan::Reader>&readers_a = a.plan.readers, &readers_b = b.plan.readers;
   check(!readers_a.empty() && readers_a.size() == readers_b.size(),
         "stream check: the two do not have the same readers: ", readers_a.size(), " and ", readers_b.size());
-  for (const StreamReader& reader : readers_a) {
-    const auto partner = std::ranges::find(readers_b, reader.name, &StreamReader::name);
-    check(partner != readers_b.end(), "stream check: there is no reader '", reader.name, "' in the second");
+  for (const Plan::Reader& reader : readers_a) {
+    const Plan::Reader* partner = b.plan.reader(reader.name);
+    check(partner != nullptr, "stream check: there is no reader '", reader.name, "' in the second");
     Generator generator{kSeed, begin_of(a)};
-    const Tensor factors = combinations(reader.weight.size(0), generator);
-    const auto outputs = [&](Side& side, const Piece& own, const Piece& other, const StreamReader& of) {
+    Tensor factors;
+    const auto outputs = [&](Side& side, const Piece& own, const Piece& other, const Plan::Reader& of) {
+      const ReaderWeights read = weights_of(own.state, own.plan, of);
+      if (!factors.defined()) factors = combinations(read.weight.size(0), generator);
       const Copies& x = side.normalised_for(own, of, other);
-      const Copies weights = combined<Copies>(factors, of.weight, step(own, other, of.tensor), generator);
+      const Copies weights = combined<Copies>(factors, read.weight, step(own, other, of.tensor()), generator);
       Copies y, biases;
-      if (of.bias.defined())
-        biases = combined<Copies>(factors, reshape(of.bias, {of.bias.numel(), 1}), step(own, other, of.bias_tensor),
-                                  generator);
+      if (read.bias.defined())
+        biases =
+            combined<Copies>(factors, reshape(read.bias, {read.bias.numel(), 1}), step(own, other, of.bias), generator);
       for (size_t i = 0; i < y.size(); ++i)
-        y[i] = linear(x[i], weights[i], of.bias.defined() ? flatten(biases[i]) : Tensor());
+        y[i] = linear(x[i], weights[i], read.bias.defined() ? flatten(biases[i]) : Tensor());
       return y;
     };
     const Copies of_a = outputs(a_, a, b, reader), of_b = outputs(b_, b, a, *partner);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "equivalence/convert/pieces.h"
-#include "equivalence/verify/stream_reader.h"
+#include "equivalence/convert/rows.h"
 #include "equivalence/verify/verify.h"
 
 namespace isonorm::equivalence {
@@ -42,10 +42,10 @@ class ReaderCheck {
   struct Side {
     std::vector<Copies> written;  // by writer
     Copies rows;                  // of all writers: [(writers + 1) kSamples, stored width]
-    std::string norm;             // the norm of `normalised`; readers with the same norm follow one another
+    int norm = -1;                // the norm of `normalised`; readers with the same norm follow one another
     int64_t parts = 1;            // rows side by side in `normalised`
     Copies normalised;
-    const Copies& normalised_for(const Piece& piece, const StreamReader& reader, const Piece& partner);
+    const Copies& normalised_for(const Piece& piece, const streams::Plan::Reader& reader, const Piece& partner);
   };
   struct ReaderOutputs {
     std::array<double, 2> largest{};      // largest output of each side

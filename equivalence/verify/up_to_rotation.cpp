@@ -11,8 +11,8 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/printed.h"
-#include "equivalence/convert/checkpoint_facts.h"
-#include "equivalence/convert/convertible.h"
+#include "equivalence/convert/state.h"
+#include "equivalence/convert/rows.h"
 #include "streams/rotation.h"
 #include "streams/stream.h"
 #include "training/steps/loop.h"
@@ -21,7 +21,7 @@ namespace isonorm::equivalence {
 namespace {
 
 using streams::Form;
-using streams::Role;
+using streams::Plan;
 
 constexpr int64_t kRows = 4096;     // in memory in f64 at a time
 constexpr double kLargest = 1e150;  // the largest entry whose square f64 holds
@@ -154,6 +154,24 @@ class Finder {
   Tensor of_a_, of_b_, of_both_;  // X^T X, Y^T Y, X^T Y
 };
 
+// A tensor whose slices along `dim` are rows of the stream.
+struct OnStream {
+  std::string name;
+  int dim;
+  int64_t parts;
+};
+
+// The writers that both have, then the readers.
+std::vector<std::pair<OnStream, OnStream>> in_both(const Plan& a, const Plan& b) {
+  std::vector<std::pair<OnStream, OnStream>> both;
+  for (const Plan::Writer& w : a.writers)
+    if (const Plan::Writer* other = b.writer(w.name)) both.push_back({{w.name, w.dim, 1}, {w.name, other->dim, 1}});
+  for (const Plan::Reader& r : a.readers)
+    if (const Plan::Reader* other = b.reader(r.name); other && !r.tied() && !other->tied())
+      both.push_back({{r.name, r.dim, r.parts}, {r.name, other->dim, other->parts}});
+  return both;
+}
+
 // A norm without centring depends only on a row's length, so the mean does not matter.
 void forget_means(streams::Plan& plan) { plan.form = streams::uncentred(plan.form); }
 
@@ -169,8 +187,8 @@ std::string not_rotatable(const streams::Plan& a, const streams::Plan& b) {
   if (row_of(a.form).norm != row_of(b.form).norm || a.width != b.width)
     return text("their streams are ", name_of(a.form), " of width ", a.width, " and ", name_of(b.form), " of width ",
                 b.width);
-  const auto scaled = [](const streams::Place& p) { return !p.scale.empty(); };
-  return std::ranges::any_of(a.places, scaled) || std::ranges::any_of(b.places, scaled)
+  const auto scaled = [](const streams::Plan::Writer& w) { return !w.scale.empty(); };
+  return std::ranges::any_of(a.writers, scaled) || std::ranges::any_of(b.writers, scaled)
              ? "a layer scale acts on single coordinates"
              : "";
 }
@@ -180,7 +198,6 @@ RotationComparison compare_up_to_rotation(const LazyState& a, streams::Plan plan
   NoGrad no_grad;
   const std::string why_not = not_rotatable(plan_a, plan_b);
   check(why_not.empty(), "verify: up to a rotation the two cannot be compared: ", why_not);
-  if (readers) check_plan(a.outline, plan_a), check_plan(b.outline, plan_b);
   RotationComparison result;
   const auto not_found = [&](std::string reason) {
     result.found = "rotation: none was found", result.entries.reason = std::move(reason);
@@ -189,33 +206,31 @@ RotationComparison compare_up_to_rotation(const LazyState& a, streams::Plan plan
     return result;
   };
   // The rows of a tensor. `why` gets the reason if they cannot be used.
-  const auto rows = [&](const LazyState& state, const streams::Plan& plan, const streams::Place& p, std::string& why) {
+  const auto rows = [&](const LazyState& state, const streams::Plan& plan, const OnStream& on, std::string& why) {
     TensorMap one;
-    one.add(p.name, detach(state.read(p.name)));
+    one.add(on.name, detach(state.read(on.name)));
     if (readers) check_values(one, plan);
-    const Tensor& t = one.at(p.name);
+    const Tensor& t = one.at(on.name);
     result.entries.finite = training::is_finite(t);
     if (!(largest_entry(t.to(DType::f64)) < kLargest))
-      why = text("'", p.name, "' holds NaN, infinity or an entry above ", kLargest);
-    return by_rows(t, p.dim, p.parts);
+      why = text("'", on.name, "' holds NaN, infinity or an entry above ", kLargest);
+    return by_rows(t, on.dim, on.parts);
   };
   Finder finder(plan_a.stored_width());
   int64_t tensors = 0;
-  for (const streams::Place& p : plan_a.places)
-    for (const streams::Place& q : plan_b.places) {
-      if (p.name != q.name || p.role != q.role || p.role == Role::neutral) continue;
-      std::string why;
-      const Tensor x = rows(a, plan_a, p, why);
-      if (!why.empty()) return not_found(why);
-      const Tensor y = rows(b, plan_b, q, why);
-      if (!why.empty()) return not_found(why);
-      result.entries.comparable = x.shape() == y.shape();
-      if (!result.entries.comparable)
-        return not_found(
-            text("'", p.name, "' has ", x.shape(), " entries in the first and ", y.shape(), " in the second"));
-      finder.add(x, y, a.format(p.name), b.format(p.name));
-      ++tensors;
-    }
+  for (const auto& [p, q] : in_both(plan_a, plan_b)) {
+    std::string why;
+    const Tensor x = rows(a, plan_a, p, why);
+    if (!why.empty()) return not_found(why);
+    const Tensor y = rows(b, plan_b, q, why);
+    if (!why.empty()) return not_found(why);
+    result.entries.comparable = x.shape() == y.shape();
+    if (!result.entries.comparable)
+      return not_found(
+          text("'", p.name, "' has ", x.shape(), " entries in the first and ", y.shape(), " in the second"));
+    finder.add(x, y, a.format(p.name), b.format(p.name));
+    ++tensors;
+  }
   streams::Plan turned = plan_a, other = plan_b;
   forget_means(turned), forget_means(other);
   if (const std::string why = finder.find(turned.rotation, turned.rotation_error); !why.empty()) return not_found(why);

@@ -4,6 +4,7 @@
 #include "autograd/ops/create.h"
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
+#include "equivalence/convert/state.h"
 #include "equivalence/verify/up_to_rotation.h"
 #include "equivalence/verify/verify.h"
 #include "streams/stream.h"
@@ -38,7 +39,7 @@ streams::Plan layout_or_none(const nn::Module& model, const training::ModelOptio
 
 bool convertible(const TensorMap& outline, const streams::Plan& plan) {
   try {
-    check_form(plan), check_plan(outline, plan);
+    check_form(plan), check_plan(plan, outline);
     return true;
   } catch (const Error&) {
     return false;
@@ -183,7 +184,7 @@ void check_described(const Metadata& description, const streams::Plan& plan) {
   check(form == plan.form, "spec: the file says that its tensors belong to ", name_of(form), ", not of ",
         name_of(plan.form));
   check(t.width == plan.width, "spec: the file says that its stream has width ", t.width, ", not ", plan.width);
-  for (const streams::NormPlace& n : plan.norms)
+  for (const streams::Plan::Norm& n : plan.norms)
     check(n.eps == t.eps, "spec: the file says that its eps is ", number_text(t.eps), ", norm '", n.name, "' has ",
           number_text(n.eps));
 }

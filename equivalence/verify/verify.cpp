@@ -6,7 +6,7 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/verify/stream_check.h"
+#include "equivalence/convert/state.h"
 #include "streams/parametrize.h"
 #include "training/model_options.h"
 
@@ -74,15 +74,15 @@ training::ModelOptions converted_options(training::ModelOptions o, const streams
   o.stream() = {.form = to, .storage = row_of(to).raw() ? Stored::raw : Stored::mapped};
   const auto any = [&](auto&& has) { return std::ranges::any_of(from.norms, has); };
   // Biases of norms become their readers' biases.
-  if (any([](const streams::NormPlace& n) { return !n.bias.empty(); })) t.bias = true, o.fit({{"head_bias", true}});
+  if (any([](const streams::Plan::Norm& n) { return !n.bias.empty(); })) t.bias = true, o.fit({{"head_bias", true}});
   // Gains that no reader takes up stay.
   t.folded = t.affine && (t.connection.inner_norms || t.qk_norm != NormKind::none ||
-                          any([](const streams::NormPlace& n) { return n.keeps_gain; }));
+                          any([](const streams::Plan::Norm& n) { return n.keeps_gain; }));
   t.affine = t.folded;
   t.scaled_gains = false;
   t.norm_bias = t.norm_bias || !t.affine;  // has no effect without a gain
   t.branch = {.stochastic_depth = t.branch.stochastic_depth};
-  if (!from.tied.empty()) o.fit({{"tied", false}});
+  if (std::ranges::any_of(from.readers, &streams::Plan::Reader::tied)) o.fit({{"tied", false}});
   return o;
 }
 
@@ -95,14 +95,12 @@ void complete(Conversion& c, const ModelPlan& plan, NumberFormat format) {
     if (!there) {
       check(name.ends_with("bias"), "convert: nothing became '", name, "' of the converted model");
       c.changes.push_back({name, "created: zeros", {}, tensor.shape()});
-      for (const streams::Place& place : plan.result.places)
-        if (place.name == name) c.plan.places.push_back(place);
     }
     exact.add(name, there ? *there : zeros(tensor.shape(), {DType::f64}));
     state.add(name, there ? c.state.at(name) : zeros(tensor.shape(), {format.dtype}));
     if (!there && format.half) c.half.insert(name);
   }
-  c.exact = std::move(exact), c.state = std::move(state);
+  c.exact = std::move(exact), c.state = std::move(state), c.plan = plan.result;
 }
 
 }  // namespace
@@ -134,6 +132,7 @@ ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline,
     const std::unique_ptr<nn::Module> model = options.build();
     check_shapes(*model, outline);
     plan.source = streams::plan_of(*model);
+    check_plan(plan.source, outline);
   }
   const std::unique_ptr<nn::Module> converted = converted_options(options, plan.source, to).build();
   plan.description = training::describe(*converted);

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "equivalence/convert/convert.h"
-#include "equivalence/convert/convertible.h"
 #include "equivalence/judge/judgement.h"
 #include "equivalence/verify/compare_entries.h"
 #include "streams/stream.h"

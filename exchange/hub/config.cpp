@@ -50,13 +50,13 @@ Config::Config(std::string_view text) : values_(parsed(text)) {
 }
 
 void Config::rename(std::string_view alias, std::string_view name) {
-  const json* said = find(alias);
-  if (!said) return;
+  const json* other = find(alias);
+  if (!other) return;
   const json* there = find(name);
-  check(!there || there->is_null() || said->is_null() || *there == *said, "config.json: \"", alias, "\" is ",
-        Shown{dump(*said)}, " and \"", name, "\" is ", there ? text(Shown{dump(*there)}) : "",
+  check(!there || there->is_null() || other->is_null() || *there == *other, "config.json: \"", alias, "\" is ",
+        Shown{dump(*other)}, " and \"", name, "\" is ", there ? text(Shown{dump(*there)}) : "",
         ", two names of one value");
-  json value = *said;  // a new key may invalidate `said`
+  json value = *other;  // a new key may invalidate `other`
   values_.erase(std::string(alias));
   if (!value.is_null()) values_[std::string(name)] = std::move(value);
 }
@@ -116,17 +116,17 @@ std::string Config::architecture() const {
   return all->front().get<std::string>();
 }
 
-const std::vector<std::string>& SaidOfConversion::list(const std::string& entry) const {
+const std::vector<std::string>& ConversionRecord::list(const std::string& entry) const {
   static const std::vector<std::string> kNone;
   const auto at = lists.find(entry);
   return at == lists.end() ? kNone : at->second;
 }
 
-bool SaidOfConversion::names(const std::string& entry, const std::string& name) const {
+bool ConversionRecord::names(const std::string& entry, const std::string& name) const {
   return std::ranges::find(list(entry), name) != list(entry).end();
 }
 
-SaidOfConversion converted(const Config& config) {
+ConversionRecord conversion_record(const Config& config) {
   const auto at = config.values().find("isonorm");
   if (at == config.values().end()) return {};
   constexpr const char* kEntries[] = {"version", "form", "fold", "width", "norms", "biases"};
@@ -147,23 +147,23 @@ SaidOfConversion converted(const Config& config) {
             std::ranges::all_of(kLists, [&](const char* key) { return !has(key) || is_list(key); }),
         "config.json: \"isonorm\" is ", Shown{dump(*at)}, ", expected version ", kVersion,
         ", form, fold, width, norms and biases, or more than these: identity, recentred, scales, rotation");
-  SaidOfConversion said{(*at)["form"].get<std::string>(),
-                        *whole_number((*at)["width"]),
-                        (*at)["norms"].get<std::map<std::string, json>>(),
-                        (*at)["biases"].get<std::vector<std::string>>(),
-                        {},
-                        {}};
+  ConversionRecord record{(*at)["form"].get<std::string>(),
+                          *whole_number((*at)["width"]),
+                          (*at)["norms"].get<std::map<std::string, json>>(),
+                          (*at)["biases"].get<std::vector<std::string>>(),
+                          {},
+                          {}};
   for (const char* key : kLists)
-    if (has(key)) said.lists[key] = (*at)[key].get<std::vector<std::string>>();
-  if (rotated) said.rotation = (*at)["rotation"].get<std::string>();
-  const streams::FormRow* form = streams::find_row(said.form);
+    if (has(key)) record.lists[key] = (*at)[key].get<std::vector<std::string>>();
+  if (rotated) record.rotation = (*at)["rotation"].get<std::string>();
+  const streams::FormRow* form = streams::find_row(record.form);
   check(rotated ? form && form->rotates() && !form->zero_mean_writers() : !form || form->layer_norm_model(),
-        "config.json: \"isonorm\" has the form ", Shown{said.form}, rotated ? " and a rotation" : " and no rotation",
+        "config.json: \"isonorm\" has the form ", Shown{record.form}, rotated ? " and a rotation" : " and no rotation",
         ": uncentred_rms_norm needs a rotation, crms_isometric may have one, no other form has one");
   check(!rotated || !has("recentred"),
         "config.json: \"isonorm\" has both \"rotation\" and \"recentred\": no weight rotates rows that enter with a "
         "mean");
-  return said;
+  return record;
 }
 
 std::string different(const Config& a, const Config& b) {

@@ -70,16 +70,16 @@ class Describer {
         folder_(folder),
         config_(config_of(family, folder.config)),
         tensors_(folder.names()),
-        said_(converted(folder.config)) {
+        record_(conversion_record(folder.config)) {
     for (const Family::Refused& r : family.refused) {
       if (r.value == "true" || r.value == "false") config_.flag(r.key, false);  // throws if it is neither
-      const std::string said = config_.text_of(r.key);
-      check(said.empty() != r.value.empty() || !streams::names_tensor(std::string(r.value), said), "config.json: \"",
-            r.key, "\" is ", said.empty() ? "not there" : said, ": ", r.why);
+      const std::string value = config_.text_of(r.key);
+      check(value.empty() != r.value.empty() || !streams::names_tensor(std::string(r.value), value), "config.json: \"",
+            r.key, "\" is ", value.empty() ? "not there" : value, ": ", r.why);
     }
     for (const Family::Allowed& a : family.allowed) {
-      const std::string said = config_.text_of(a.key);
-      check(said.empty() || std::ranges::count(a.values, said) > 0, "config.json: \"", a.key, "\" is ", Shown{said},
+      const std::string value = config_.text_of(a.key);
+      check(value.empty() || std::ranges::count(a.values, value) > 0, "config.json: \"", a.key, "\" is ", Shown{value},
             ", expected ", listed(a.values), ": ", a.why);
     }
     for (const char* key : {"quantization_config", "transformers_weights"})
@@ -102,7 +102,7 @@ class Describer {
       if (is_so(a.when))
         for (const std::string& pattern : {std::string(a.pattern), in(a.pattern)})
           for (const std::string& t : tensors_)
-            check(!streams::names_tensor(pattern, t) || (!said_.form.empty() && t.ends_with(".bias")),
+            check(!streams::names_tensor(pattern, t) || (!record_.form.empty() && t.ends_with(".bias")),
                   "by config.json the program has no place for '", t, "' and would ignore it");
     for (const Family::Reader& r : family_.readers)
       if (is_so(r.when))
@@ -151,16 +151,16 @@ class Describer {
     }
   }
 
-  // Checks config.json's description of a converted norm. isonorm_torch.py uses the description.
-  void check_said(const std::string& norm, const json& says, double eps) const {
+  // Checks the record of a converted norm in config.json, which isonorm_torch.py uses.
+  void check_record(const std::string& norm, const json& record, double eps) const {
     const auto there = [&](const char* leaf) { return std::ranges::find(tensors_, norm + leaf) != tensors_.end(); };
     json is{{"eps", eps}};
-    if (const int64_t width = config_.integer(family_.width); width != said_.width) is["width"] = width;
+    if (const int64_t width = config_.integer(family_.width); width != record_.width) is["width"] = width;
     if (there(".weight")) is["gain"] = family_.plus_one ? "1+w" : "w";
     if (there(".bias")) is["bias"] = "b";
-    bool same = says.size() == is.size();  // in any order
-    for (const auto& [key, value] : is.items()) same = same && says.value(key, json()) == value;
-    check(same, "config.json: \"isonorm\" describes the norm '", norm, "' as ", Shown{dump(says)}, ", it is ",
+    bool same = record.size() == is.size();  // in any order
+    for (const auto& [key, value] : is.items()) same = same && record.value(key, json()) == value;
+    check(same, "config.json: \"isonorm\" describes the norm '", norm, "' as ", Shown{dump(record)}, ", it is ",
           dump(is));
   }
 
@@ -168,34 +168,31 @@ class Describer {
   void norm(std::string_view name, bool behind_table = false) {
     const double eps = family_.eps.empty() ? family_.eps_otherwise : config_.number(family_.eps, family_.eps_otherwise);
     const auto is_it = [&](const auto& norm) { return streams::names_tensor(in(name), norm.first + ".weight"); };
-    const auto norm = std::ranges::find_if(said_.norms, is_it);
-    check(said_.form.empty() || (behind_table ? said_.names("identity", in(name)) : norm != said_.norms.end()),
+    const auto norm = std::ranges::find_if(record_.norms, is_it);
+    check(record_.form.empty() || (behind_table ? record_.names("identity", in(name)) : norm != record_.norms.end()),
           "config.json does not say that '", in(name), "' was converted");
-    const bool plain = said_.form.empty() ? family_.plain : behind_table || !norm->second.contains("gain");
+    const bool plain = record_.form.empty() ? family_.plain : behind_table || !norm->second.contains("gain");
     check(plain != has(text(in(name), ".weight")), "a norm '", in(name), "' of a model of type '", family_.type,
           plain ? "' has no gain, and the folder has one" : "' has a gain, and the folder has none");
-    for (const auto& said : said_.norms)
-      if (is_it(said)) check_said(said.first, said.second, eps);
-    json& said = spec_["norms"][in(name)];
-    if (family_.plus_one)
-      said = {{"eps", shortest(eps)}, {"gain", "1+w"}};
-    else
-      said = shortest(eps);
+    for (const auto& of : record_.norms)
+      if (is_it(of)) check_record(of.first, of.second, eps);
+    json& entry = spec_["norms"][in(name)] = shortest(eps);
+    if (family_.plus_one) entry = {{"eps", shortest(eps)}, {"gain", "1+w"}};
   }
 
   void write(const std::string& pattern, const Family::Writer& w) {
-    json& said = spec_["writers"][needed(pattern)] = w.dim;
-    if (!w.norm.empty()) norm(w.norm, true), said = {{"dim", w.dim}, {"norm", in(w.norm)}};
+    json& entry = spec_["writers"][needed(pattern)] = w.dim;
+    if (!w.norm.empty()) norm(w.norm, true), entry = {{"dim", w.dim}, {"norm", in(w.norm)}};
     const std::string scale = in(w.scale);
-    const bool scaled = said_.form.empty() ? has(scale) : !said_.list("scales").empty();
+    const bool scaled = record_.form.empty() ? has(scale) : !record_.list("scales").empty();
     if (w.scale.empty() || (w.bare && !scaled)) return;
-    spec_["scales"][pattern] = said_.form.empty() ? needed(scale) : scale;  // a conversion folds it into the writer
+    spec_["scales"][pattern] = record_.form.empty() ? needed(scale) : scale;  // a conversion folds it into the writer
   }
 
   void read(const std::string& layer, std::string_view through, int dim, int64_t parts = 1) {
     norm(through);
-    json& said = spec_["readers"][needed(layer)] = {{"dim", dim}, {"norm", in(through)}};
-    if (parts > 1) said["parts"] = parts;
+    json& entry = spec_["readers"][needed(layer)] = {{"dim", dim}, {"norm", in(through)}};
+    if (parts > 1) entry["parts"] = parts;
   }
 
   // The readers of the last norm: heads, or the table of a tied head. In a model without a head, the norm's rows are
@@ -203,7 +200,7 @@ class Describer {
   void read_last() {
     const std::string architecture = folder_.config.architecture(), pooled = in(family_.pooled);
     const auto in_row = [&](const auto& names) { return std::ranges::find(names, architecture) != names.end(); };
-    const bool pools = !family_.pooled.empty() && (has(pooled + ".weight") || said_.norms.contains(pooled));
+    const bool pools = !family_.pooled.empty() && (has(pooled + ".weight") || record_.norms.contains(pooled));
     const std::string_view last = pools ? family_.pooled : family_.last;
     const bool head = std::ranges::any_of(family_.heads, [&](std::string_view name) { return has(std::string(name)); });
     if (in_row(family_.bodies) && !(head && in_row(family_.models))) {
@@ -236,7 +233,7 @@ class Describer {
   const Folder& folder_;
   const Config config_;  // the part about this stream
   const std::vector<std::string> tensors_;
-  const SaidOfConversion said_;
+  const ConversionRecord record_;
   std::string_view stem_;
   json spec_;
 };

@@ -54,9 +54,9 @@ struct Weights {
 };
 
 Weights listed_weights(const Format& format, const std::string& index) {
-  const std::string said = read_text(index, kIndexLimit);
+  const std::string content = read_text(index, kIndexLimit);
   const Scope scope(index);
-  const json j = parsed(said);
+  const json j = parsed(content);
   const auto map = j.is_object() ? j.find("weight_map") : j.end();
   check(j.is_object() && map != j.end() && map->is_object() && !map->empty(), "no JSON object with a \"weight_map\"");
   Weights weights{format, {}};
@@ -91,9 +91,9 @@ std::vector<std::string> Folder::names() const {
 }
 
 Config read_config(const std::string& folder) {
-  const std::string said = read_text(folder + "/config.json", kConfigLimit);
+  const std::string content = read_text(folder + "/config.json", kConfigLimit);
   const Scope scope(folder);  // Config names the file
-  return Config(said);
+  return Config(content);
 }
 
 std::vector<std::string> files_in(const std::string& folder) {

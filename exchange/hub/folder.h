@@ -50,10 +50,10 @@ void check_new_folder(const std::string& path, const std::string& beside = {});
 
 // A model after its conversion.
 struct Converted : io::FileContent {
-  json config;                         // names its present class
-  std::string form, fold;              // the values of --to and --fold
-  std::vector<streams::Plan> layouts;  // of its streams, before the conversion
-  std::vector<std::string> biases;     // biases of readers that had none before
+  json config;                       // names its present class
+  std::string form, fold;            // the values of --to and --fold
+  std::vector<streams::Plan> plans;  // of its streams, before the conversion
+  std::vector<std::string> biases;   // biases of readers that had none before
   // The stream's rotation in words; empty: none. With a rotation, config has the entry "isonorm" of a converted folder,
   // whose form and rotation alone change; fold, layouts and biases are ignored.
   std::string rotation = {};
@@ -62,7 +62,7 @@ struct Converted : io::FileContent {
 // The entry "isonorm" in the config.json of a folder that write_folder() made; empty for other folders. Throws if the
 // entry is malformed or has unknown parts; if form and rotation contradict each other: uncentred_rms_norm must have a
 // rotation, and other forms except crms_isometric must not; or if a rotated stream is recentred.
-struct SaidOfConversion {
+struct ConversionRecord {
   std::string form;
   int64_t width = 0;  // of the first stream
   // For each norm of the streams: eps; width, if it is not `width`; gain and bias, if it has them.
@@ -77,7 +77,7 @@ struct SaidOfConversion {
   const std::vector<std::string>& list(const std::string& entry) const;
   bool names(const std::string& entry, const std::string& name) const;
 };
-SaidOfConversion converted(const Config& config);
+ConversionRecord conversion_record(const Config& config);
 inline constexpr int kVersion = 1;  // version of the entry, which isonorm_torch.py checks, too
 
 // The differences of two models' config.json, "n_head 12 and 16, ...". Ignores entries about the conversion, the file's

@@ -155,22 +155,22 @@ def at_entry(path, form):
     return hook
 
 
-def adapt(model, says, shapes):
+def adapt(model, record, shapes):
     """Makes the stock model, whose tensors may be on no device yet, that of the folder; gives what was done as text."""
-    form, kind = FORMS[says["form"]], type(model).__name__
-    left_out, recentred, scales = (says.get(key, []) for key in LISTS)
-    names = renamed(model, [*shapes, *says["biases"], *scales, *(f"{m}.weight" for m in (*says["norms"], *left_out, *recentred))])
+    form, kind = FORMS[record["form"]], type(model).__name__
+    left_out, recentred, scales = (record.get(key, []) for key in LISTS)
+    names = renamed(model, [*shapes, *record["biases"], *scales, *(f"{m}.weight" for m in (*record["norms"], *left_out, *recentred))])
     there = split(model, {names[name]: shape for name, shape in shapes.items()})
     modules = dict(model.named_modules())
 
     def empty(shape, like=next(model.parameters())):
         return torch.nn.Parameter(torch.empty(shape, dtype=like.dtype, device=like.device))
 
-    for norm, of in says["norms"].items():
+    for norm, of in record["norms"].items():
         path = names[f"{norm}.weight"].removesuffix(".weight")
         if "norm" not in type(modules.get(path)).__name__.lower():
             raise ValueError(f"{kind} has no norm '{path}'")
-        width = of.get("width", says["width"])
+        width = of.get("width", record["width"])
         gain, bias = (empty(width - form.less) if key in of else None for key in ("gain", "bias"))
         put(modules, path, Norm(form, width, of["eps"], gain, bias, float(of.get("gain") == "1+w")))
     for norm in left_out:
@@ -188,7 +188,7 @@ def adapt(model, says, shapes):
         if path not in modules:
             raise ValueError(f"{kind} has no module '{path}', whose input is to be recentred")
         modules[path].register_forward_pre_hook(at_entry(path, form), with_kwargs=True)
-    for name in says["biases"]:
+    for name in record["biases"]:
         layer = modules.get(names[name].removesuffix(".bias"))
         size = getattr(layer, "out_features", getattr(layer, "nf", None))
         if size is None or layer.bias is not None:
@@ -197,7 +197,7 @@ def adapt(model, says, shapes):
     for layer in modules.values():
         if hasattr(layer, "activation_relu_or_gelu"):  # torch's encoder layer: its fused path computes LayerNorm itself
             layer.activation_relu_or_gelu = 0
-    narrower, widths = 0, {says["width"], *(of["width"] for of in says["norms"].values() if "width" in of)}
+    narrower, widths = 0, {record["width"], *(of["width"] for of in record["norms"].values() if "width" in of)}
     for name, tensor in model.state_dict().items():
         shape = there.get(name)
         if shape is None:
@@ -211,42 +211,42 @@ def adapt(model, says, shapes):
             narrower += 1
     if less and not narrower:
         raise ValueError("no tensor is of a narrower stream")
-    return (f"{kind}: {len(says['norms'])} norms are {form.norm} now, {len(says['biases'])} readers have a new bias"
+    return (f"{kind}: {len(record['norms'])} norms are {form.norm} now, {len(record['biases'])} readers have a new bias"
             + (f", {narrower} tensors are of a stream of {', '.join(f'{w - less} for {w}' for w in sorted(widths))}" if narrower else "")
             + "".join(f", {len(of)} {what}" for of, what in ((left_out, "norms behind tables are left out"),
                                                              (scales, "layer scales are folded"),
                                                              (recentred, "streams are recentred once")) if of)
-            + (f", the stream is rotated ({says['rotation']})" if says.get("rotation") else ""))
+            + (f", the stream is rotated ({record['rotation']})" if record.get("rotation") else ""))
 
 
-def said_by(folder):
+def conversion_record(folder):
     """The entry of convert in config.json."""
-    says = json.loads((folder / "config.json").read_text())
-    says = says.get("isonorm") if isinstance(says, dict) else None
-    if not isinstance(says, dict):
+    record = json.loads((folder / "config.json").read_text())
+    record = record.get("isonorm") if isinstance(record, dict) else None
+    if not isinstance(record, dict):
         raise ValueError("config.json has no entry \"isonorm\": isonorm convert did not write this folder")
-    if says.get("version") != VERSION or says.get("form") not in FORMS:
-        raise ValueError(f"config.json is of version {says.get('version')}, form {says.get('form')}; this file reads version "
+    if record.get("version") != VERSION or record.get("form") not in FORMS:
+        raise ValueError(f"config.json is of version {record.get('version')}, form {record.get('form')}; this file reads version "
                          f"{VERSION} of {', '.join(FORMS)}")
-    if more := sorted(set(says) - {*ENTRIES, *LISTS, "rotation"}):
+    if more := sorted(set(record) - {*ENTRIES, *LISTS, "rotation"}):
         raise ValueError(f"config.json: the entry \"isonorm\" says {', '.join(more)}, which this file does not know")
-    kinds = {"width": int, "norms": dict, "biases": list} | {key: list for key in LISTS if key in says} | ({"rotation": str} if "rotation" in says else {})
-    if not all(isinstance(says.get(key), kind) for key, kind in kinds.items()) or not all(
+    kinds = {"width": int, "norms": dict, "biases": list} | {key: list for key in LISTS if key in record} | ({"rotation": str} if "rotation" in record else {})
+    if not all(isinstance(record.get(key), kind) for key, kind in kinds.items()) or not all(
             isinstance(of, dict) and isinstance(of.get("eps"), float) and isinstance(of.get("width", 1), int)
-            for of in says["norms"].values()) or not all(isinstance(name, str) for key in LISTS for name in says.get(key, [])):
+            for of in record["norms"].values()) or not all(isinstance(name, str) for key in LISTS for name in record.get(key, [])):
         raise ValueError("config.json: the entry \"isonorm\" is not as isonorm convert writes it")
-    if FORMS[says["form"]].rotated == (not says.get("rotation")):
-        raise ValueError(f"config.json: the form {says['form']} and the rotation {says.get('rotation')} contradict each other")
-    if says.get("rotation") and says.get("recentred"):
-        raise ValueError(f"config.json: rows enter a rotated stream at {says['recentred'][0]}, which no weight rotates")
-    return says
+    if FORMS[record["form"]].rotated == (not record.get("rotation")):
+        raise ValueError(f"config.json: the form {record['form']} and the rotation {record.get('rotation')} contradict each other")
+    if record.get("rotation") and record.get("recentred"):
+        raise ValueError(f"config.json: rows enter a rotated stream at {record['recentred'][0]}, which no weight rotates")
+    return record
 
 
 def filled(model, folder, dtype):
     """A module of no class of transformers, made that of the folder, and what was done to it."""
-    says = said_by(folder)
-    shapes = shapes_of(folder, says["form"])
-    report = adapt(model, says, shapes)
+    record = conversion_record(folder)
+    shapes = shapes_of(folder, record["form"])
+    report = adapt(model, record, shapes)
     if more := sorted(set(shapes) - set(model.state_dict())):
         raise ValueError(f"unexpected keys: {', '.join(more)}")
     model.load_state_dict({name: t for file in files_of(folder) for name, t in load_file(file).items()}, assign=True)
@@ -255,14 +255,14 @@ def filled(model, folder, dtype):
 
 def built(folder, dtype, more):
     """The model, and what was done to its class."""
-    says, report = said_by(folder), []
+    record, report = conversion_record(folder), []
     if "model_type" not in (of := json.loads((folder / "config.json").read_text())) and "architecture" in of:
         import timm
 
         return filled(timm.create_model(f"local-dir:{folder}", **more), folder, dtype)
     import transformers
 
-    shapes = shapes_of(folder, says["form"])
+    shapes = shapes_of(folder, record["form"])
     config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
     name = next(iter(config.architectures or []), "")
     stock = getattr(transformers, next((n for n in dir(transformers) if n.lower() == name.lower()), ""), None)
@@ -271,7 +271,7 @@ def built(folder, dtype, more):
 
     def init(self, config, *args, **kwargs):
         stock.__init__(self, config, *args, **kwargs)
-        report.append(adapt(self, says, shapes))
+        report.append(adapt(self, record, shapes))
 
     # Keeps the stock class's name and module: transformers renames tensors by them.
     cls = type(stock.__name__, (stock,), {"__init__": init, "__module__": stock.__module__, "_keys_to_ignore_on_load_unexpected": [

@@ -171,7 +171,7 @@ void check_rest(const Port& port, const Folder& folder, std::string_view stem, c
   for (const auto& [name, _] : folder.state.outline) {
     if (read.contains(name)) continue;
     std::vector<std::string> stars;
-    if (std::ranges::any_of(port.passed_over, [&, &name = name](std::string_view p) {
+    if (std::ranges::any_of(port.ignored, [&, &name = name](std::string_view p) {
           return names::matches(text(stem, p.substr(1)), name, stars);
         }))
       continue;

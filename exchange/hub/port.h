@@ -50,9 +50,9 @@ struct Port {
   std::vector<std::string_view> stems;  // possible prefixes of the names in a file; the first that fits is used
   std::vector<Key> keys;
   std::vector<Fixed> fixed;
-  std::vector<Part> parts;                         // the first one determines the stem
-  std::vector<std::string_view> passed_over = {};  // patterns of tensors that are ignored: not weights
-  std::string_view tied_head = {};                 // tied models: the head's name, if the folder stores it once more
+  std::vector<Part> parts;                     // the first one determines the stem
+  std::vector<std::string_view> ignored = {};  // patterns of tensors that are ignored: not weights
+  std::string_view tied_head = {};             // tied models: the head's name, if the folder stores it once more
 };
 
 std::span<const Port> ports();

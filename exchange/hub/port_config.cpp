@@ -91,7 +91,7 @@ std::vector<PortOption> port_options(const Port& port, const Config& config) {
   check(!config.own_code(), "config.json names code of its own (auto_map), which may compute something else");
   check(config.flag("is_causal", true),
         "config.json: \"is_causal\" is 'false': every token attends to all others, expected true");
-  const std::string rotation = converted(config).rotation;
+  const std::string rotation = conversion_record(config).rotation;
   check(rotation.empty(), "config.json: the stream is rotated (", Shown{rotation}, "), which a model of type '",
         port.type, "' does not compute; import the folder that isonorm rotate began with");
   check(config.text_of("per_layer_config").empty(), "config.json: \"per_layer_config\" is set: blocks differ");

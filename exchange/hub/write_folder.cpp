@@ -107,13 +107,14 @@ json entry_of(const Converted& c) {
   const auto there = [&](const std::string& name) {
     return std::ranges::any_of(c.entries, [&](const auto& e) { return e.name == name; });
   };
-  const int64_t width = c.layouts.empty() ? 0 : c.layouts.front().width;
+  const int64_t width = c.plans.empty() ? 0 : c.plans.front().width;
   json norms = json::object();
   std::map<std::string, std::vector<std::string>> lists;
   std::set<std::string> scales;
-  for (const streams::Plan& s : c.layouts) {
-    for (const streams::NormPlace& n : s.norms) {
-      if (s.behind_table(n.name)) {
+  for (const streams::Plan& s : c.plans) {
+    for (size_t i = 0; i < s.norms.size(); ++i) {
+      const streams::Plan::Norm& n = s.norms[i];
+      if (s.is_behind_table(static_cast<int>(i))) {
         lists["identity"].push_back(n.name);
         continue;
       }
@@ -124,8 +125,8 @@ json entry_of(const Converted& c) {
     }
     if (!s.recentred.empty() && row_of(streams::form_named(c.form)).centres())
       lists["recentred"].push_back(s.recentred);
-    for (const streams::Place& p : s.places)
-      if (!p.scale.empty()) scales.insert(p.scale);
+    for (const streams::Plan::Writer& w : s.writers)
+      if (!w.scale.empty()) scales.insert(w.scale);
   }
   if (!scales.empty()) lists["scales"].assign(scales.begin(), scales.end());
   json says = {{"version", kVersion}, {"form", c.form}, {"fold", c.fold},

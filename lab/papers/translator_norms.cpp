@@ -48,8 +48,8 @@ nn::BlockConnections block_of(int64_t width, const nn::ConnectionOptions&, const
   return nn::each_sublayer(place, [&](int64_t) { return std::make_unique<SumNorm>(width, kMethods[kMethod].norm); });
 }
 template <size_t... i> constexpr std::array<nn::Arrangement, sizeof...(i)> arrangements(std::index_sequence<i...>) {
-  return {
-      nn::Arrangement{.name = kMethods[i].name, .block = block_of<i>, .last = nn::bare_last, .bare_entry = true}...};
+  return {nn::Arrangement{
+      .name = kMethods[i].name, .block = block_of<i>, .last = nn::bare_last, .reads_embeddings = true}...};
 }
 constexpr auto kConnections = arrangements(std::make_index_sequence<kCount>());
 

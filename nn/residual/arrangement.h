@@ -49,13 +49,13 @@ struct Arrangement {
   bool inner_norms = false;
   void (*initialise)(const BlockWeights& weights, const BlockPlace& place) = nullptr;
   // The first branch reads the embeddings without a norm.
-  bool bare_entry = false;
+  bool reads_embeddings = false;
 };
 
 constexpr const char* name_of(const Arrangement& a) { return a.name; }
 constexpr bool operator==(const Arrangement& a, const Arrangement& b) {
   return std::string_view(a.name) == b.name && a.block == b.block && a.last == b.last &&
-         a.inner_norms == b.inner_norms && a.initialise == b.initialise && a.bare_entry == b.bare_entry;
+         a.inner_norms == b.inner_norms && a.initialise == b.initialise && a.reads_embeddings == b.reads_embeddings;
 }
 
 // Throws, naming `name`, if there is no such block.

@@ -27,8 +27,8 @@ inline constexpr Arrangement kDeepPostGpas{.name = "deeppost_gpas",
                                            .block = deeppost_gpas_block,
                                            .last = bare_last,
                                            .initialise = initialise_deep_norm,
-                                           .bare_entry = true};
+                                           .reads_embeddings = true};
 inline constexpr Arrangement kPostPreGpas{
-    .name = "post_pre_gpas", .block = post_pre_gpas_block, .last = last_of<PreNorm>, .bare_entry = true};
+    .name = "post_pre_gpas", .block = post_pre_gpas_block, .last = last_of<PreNorm>, .reads_embeddings = true};
 
 }  // namespace isonorm::nn

@@ -99,15 +99,16 @@ class DualEnd : public PreNorm {
 
 BlockConnections residual_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
 
-inline constexpr Arrangement kPostLn{.name = "post_ln", .block = post_ln_block, .last = bare_last, .bare_entry = true};
+inline constexpr Arrangement kPostLn{
+    .name = "post_ln", .block = post_ln_block, .last = bare_last, .reads_embeddings = true};
 inline constexpr Arrangement kMixLn{
-    .name = "mix_ln", .block = mix_ln_block, .last = last_of<PreNorm>, .bare_entry = true};
+    .name = "mix_ln", .block = mix_ln_block, .last = last_of<PreNorm>, .reads_embeddings = true};
 inline constexpr Arrangement kDeepNorm{.name = "deepnorm",
                                        .block = deep_norm_block,
                                        .last = bare_last,
                                        .initialise = initialise_deep_norm,
-                                       .bare_entry = true};
+                                       .reads_embeddings = true};
 inline constexpr Arrangement kResiDual{
-    .name = "residual", .block = residual_block, .last = last_of<DualEnd>, .bare_entry = true};
+    .name = "residual", .block = residual_block, .last = last_of<DualEnd>, .reads_embeddings = true};
 
 }  // namespace isonorm::nn

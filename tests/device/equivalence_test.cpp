@@ -3,7 +3,7 @@
 
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/convert/checkpoint_facts.h"
+#include "equivalence/convert/state.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/text/proof_text.h"

@@ -1,5 +1,5 @@
 // Files of other programs, with a description of the writers and readers of the stream.
-#include "equivalence/verify/stream_check.h"
+#include "equivalence/convert/state.h"
 #include "streams/plan.h"
 #include "tests/equivalence/model_files.h"
 

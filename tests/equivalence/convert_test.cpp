@@ -17,13 +17,10 @@ struct ByHand {
   streams::Plan plan;
   ByHand() {
     manual_seed(4);
-    plan = {.form = Form::layer_norm, .width = 4, .places = {}, .norms = {}, .tied = {}};
-    plan.places = {
-        {.name = "table", .role = streams::Role::writer, .dim = 1},
-        {.name = "up.bias", .role = streams::Role::writer, .dim = 0},
-        {.name = "head.weight", .role = streams::Role::reader, .dim = 1, .norm = "norm", .bias = "head.bias"},
-        {.name = "head.bias"},
-        {.name = "inner"}};
+    plan.width = 4;
+    plan.writers = {{.name = "table", .dim = 1}, {.name = "up.bias", .dim = 0}};
+    plan.readers = {{.name = "head.weight", .dim = 1, .norm = 0, .bias = "head.bias"}};
+    plan.others = {{.name = "inner"}};
     plan.norms = {{.name = "norm", .eps = 1e-5, .weight = "norm.weight", .bias = "norm.bias"}};
     for (const auto& [name, shape] : std::vector<std::pair<std::string, Dims>>{{"table", {7, 4}},
                                                                                {"up.bias", {4}},
@@ -83,7 +80,7 @@ TEST_CASE("gain and bias of the norm fold into reader and bias as the formula sa
   CHECK(converted.find("norm.weight") == nullptr);
 
   ByHand t;  // stored as [in, out], as in GPT-2
-  t.plan.places[2].dim = 0;
+  t.plan.readers[0].dim = 0;
   const TensorMap state = t.with("head.weight", contiguous(transpose(t.state.at("head.weight"), 0, 1)));
   const Tensor turned = convert(state, t.plan, Form::crms_norm).state.at("head.weight");
   CHECK(turned.shape() == Dims{3, 5});
@@ -92,7 +89,7 @@ TEST_CASE("gain and bias of the norm fold into reader and bias as the formula sa
 
 TEST_CASE("a layer scale folds into its writer before the writer is centred") {
   ByHand h;
-  h.plan.places[0].scale = "scale";
+  h.plan.writers[0].scale = "scale";
   const Tensor scale = from_vector<double>({0.5, 2, -1, 3}, {4});
   const Conversion c = convert(h.with("scale", scale), h.plan, Form::rms_norm);
   const Tensor expected = h.state.at("table") * scale;
@@ -182,24 +179,24 @@ TEST_CASE("what cannot be converted exactly is refused, with tensor and reason")
 
   using L = streams::Plan;
   const std::tuple<void (*)(L&), const char*, const char*> plans[] = {
-      {[](L& l) { l.places[2].norm = ""; }, "'head.weight'", "reads the stream without a norm"},
+      {[](L& l) { l.readers[0].norm = -1; }, "'head.weight'", "reads the stream without a norm"},
       {[](L& l) { l.norms[0].normalizes = false; }, "'head.weight'", "without a norm ('norm'"},
-      {[](L& l) { l.places[2].norm = "ln"; }, "'head.weight'", "norm 'ln', which is not there"},
-      {[](L& l) { l.places.push_back(l.places[0]); }, "'table'", "two things at once"},
+      {[](L& l) { l.writers.push_back(l.writers[0]); }, "'table'", "two things at once"},
+      {[](L& l) { l.others.push_back({"head.bias"}); }, "'head.bias'", "two things at once"},
       {[](L& l) { l.norms.push_back({.name = "norm", .eps = 1e-6}); }, "'norm'", "twice"},
       {[](L& l) { l.norms[0].eps = 0; }, "'norm'", "eps 0"},
-      {[](L& l) { l.norms.push_back({.name = l.places[2].norm = "spare", .eps = 1e-5}); }, "'norm'",
+      {[](L& l) { l.readers[0].norm = 1, l.norms.push_back({.name = "spare", .eps = 1e-5}); }, "'norm'",
        "no reader takes up the gain"},
       {[](L& l) { l.norms.clear(); }, "norm", "there is no norm"},
       {[](L& l) { l.form = Form::rms_norm; }, "'table'", "RMSNorm sees that mean"},
       {[](L& l) { l.form = Form::crms_norm, l.width = 5; }, "'norm.weight'", "cannot stand on the 4 coordinates"},
       {[](L& l) { l.width = 1; }, "width 1", "at least 2"},
       {[](L& l) {
-         l.tied.push_back({"head.weight", "out.weight", "out.bias", "norm"});
+         l.readers.push_back({.name = "out.weight", .dim = 1, .norm = 0, .bias = "out.bias", .table = "head.weight"});
        },
        "'head.weight'", "is not a writer"},
       {[](L& l) {
-         l.tied.push_back({"table", "head.weight", "out.bias", "norm"});
+         l.readers.push_back({.name = "head.weight", .dim = 1, .norm = 0, .bias = "out.bias", .table = "table"});
        },
        "'head.weight'", "is taken"}};
   for (const auto& [change, name, reason] : plans) {
@@ -208,12 +205,12 @@ TEST_CASE("what cannot be converted exactly is refused, with tensor and reason")
     refused(h.state, plan, name, reason);
   }
   streams::Plan one = h.plan, narrow = h.plan, none = h.plan;
-  one.places.push_back({.name = "up.weight", .role = streams::Role::writer, .dim = 0, .scale = "scale"});
+  one.writers.push_back({.name = "up.weight", .dim = 0, .scale = "scale"});
   refused(with_tensor(h.with("scale", ones({4}, kF64)), "up.weight", ones({4, 3}, kF64)), one, "'up.weight'",
           "its bias 'up.bias' none: \"scales\" must name both");
   narrow.form = Form::crms_norm, narrow.width = 5, narrow.norms[0].weight = narrow.norms[0].bias = "";
-  narrow.places[0].scale = "scale";
-  for (const char* kept : {"norm.weight", "norm.bias"}) narrow.places.push_back({.name = kept});
+  narrow.writers[0].scale = "scale";
+  for (const char* kept : {"norm.weight", "norm.bias"}) narrow.others.push_back({.name = kept});
   refused(h.with("scale", ones({5}, kF64)), narrow, "'scale'", "layer scale of 5 entries cannot stand");
   none.form = Form::none;
   CHECK_THROWS_WITH(convert(h.state, none, Form::rms_norm), Contains("without norms"));

@@ -1,8 +1,8 @@
 // Conversion in pieces: the same tensors as a conversion of the whole file, the same verdicts, and little memory.
-#include "equivalence/services/file_conversion.h"
+#include "equivalence/verify/file_conversion.h"
 
 #include "core/memory/allocator.h"
-#include "equivalence/verify/stream_check.h"
+#include "equivalence/convert/state.h"
 #include "tests/equivalence/gpt2.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/same_bytes.h"

@@ -5,7 +5,7 @@
 #include "equivalence/coordinates/parameter_map.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/lockstep/prove.h"
-#include "equivalence/services/file_conversion.h"
+#include "equivalence/verify/file_conversion.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/support/temp_folder.h"
 

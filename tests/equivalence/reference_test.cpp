@@ -1,7 +1,7 @@
 // A description compared with a program's results. The program is spelled out here, in its own precision.
 #include "equivalence/reference/reference.h"
 
-#include "equivalence/services/file_conversion.h"
+#include "equivalence/verify/file_conversion.h"
 #include "tests/equivalence/gpt2_program.h"
 #include "tests/equivalence/room.h"
 

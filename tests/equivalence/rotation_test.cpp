@@ -1,5 +1,5 @@
 // Models in a rotated basis of their stream: conversion compared with sums written out, and the results of verify.
-#include "equivalence/services/file_conversion.h"
+#include "equivalence/verify/file_conversion.h"
 #include "equivalence/verify/up_to_rotation.h"
 #include "streams/rotation.h"
 #include "tests/equivalence/gpt2.h"
@@ -68,15 +68,16 @@ TEST_CASE("rotation: writers become Q^T W and readers A Q, rounded once; all els
       const File after = rotated(before, q);
       CHECK_FALSE(after.plan.rotation.defined());
       REQUIRE(after.state.size() == before.state.size());
-      for (const streams::Place& p : before.plan.places) {
-        INFO(p.name);
-        const Tensor &x = before.state.at(p.name), &y = after.state.at(p.name);
+      for (const auto& [name, x] : before.state) {
+        INFO(name);
+        const Tensor& y = after.state.at(name);
+        const int dim = stream_dim(before.plan, name);
         CHECK(y.dtype() == x.dtype());
         const std::vector<double> found = y.to(DType::f64).to_vector<double>(),
-                                  expected = p.role == Role::neutral ? x.to(DType::f64).to_vector<double>()
-                                                                     : times_written_out(x, p.dim, q);
+                                  expected =
+                                      dim < 0 ? x.to(DType::f64).to_vector<double>() : times_written_out(x, dim, q);
         // One rounding, plus the rounding of two sums of d products in f64.
-        const double f64 = p.role == Role::neutral ? 0 : 2 * std::sqrt(9.0) * epsilon(DType::f64) * 3 * largest(x);
+        const double f64 = dim < 0 ? 0 : 2 * std::sqrt(9.0) * epsilon(DType::f64) * 3 * largest(x);
         for (size_t i = 0; i < found.size(); ++i)
           if (!(std::abs(found[i] - expected[i]) <= epsilon(dtype) / 2 * std::abs(expected[i]) * 1.0001 + f64))
             FAIL(i << ": " << found[i] << ", expected " << expected[i]);
@@ -122,12 +123,12 @@ TEST_CASE("rotation: verify finds it, in every dtype and form, and a wrong entry
       CHECK_THAT(same.found, Contains("found from"));
     }
     CHECK_FALSE(compare_entries(a.state, a.plan, b.state, b.plan).equivalent());
-    for (const streams::Place& p : b.plan.places)
-      for (int64_t at : {int64_t{0}, b.state.at(p.name).numel() - 1}) {
-        INFO(p.name << ' ' << at);
-        const EntryComparison wrong = up_to(a, with_error(b, p.name, at, c.power)).entries;
+    for (const auto& [name, tensor] : b.state)
+      for (int64_t at : {int64_t{0}, tensor.numel() - 1}) {
+        INFO(name << ' ' << at);
+        const EntryComparison wrong = up_to(a, with_error(b, name, at, c.power)).entries;
         CHECK_FALSE(wrong.equivalent());
-        CHECK_THAT(wrong.reason, Contains(p.name));
+        CHECK_THAT(wrong.reason, Contains(name));
       }
     CHECK(up_to(a, with_error(b, "wte.weight", 3, kNothing)).entries.equivalent());
   }
@@ -154,10 +155,10 @@ TEST_CASE("rotation: a map that is none is not taken for one") {
   };
   // Rotated readers with unrotated writers; everything doubled; zeros.
   File b = rotated(a, q), c = a, twice = b, zero = a;
-  for (const streams::Place& p : a.plan.places) {
-    if (p.role == Role::reader) c.state = with_tensor(c.state, p.name, b.state.at(p.name));
-    if (p.role != Role::neutral) twice.state = with_tensor(twice.state, p.name, b.state.at(p.name) * 2.0);
-    zero.state = with_tensor(zero.state, p.name, zeros(a.state.at(p.name).shape()));
+  for (const auto& [name, tensor] : a.state) {
+    if (a.plan.reader(name)) c.state = with_tensor(c.state, name, b.state.at(name));
+    if (stream_dim(a.plan, name) >= 0) twice.state = with_tensor(twice.state, name, b.state.at(name) * 2.0);
+    zero.state = with_tensor(zero.state, name, zeros(tensor.shape()));
   }
   differs(c, "");
   differs(twice, "is no rotation");
@@ -166,14 +167,14 @@ TEST_CASE("rotation: a map that is none is not taken for one") {
   CHECK_THAT(none.entries.reason, Contains("are 0"));
   // Rows that lie in two directions of nine.
   File flat = a;
-  for (const streams::Place& p : a.plan.places) {
-    if (p.role == Role::neutral) continue;
-    const Tensor& t = a.state.at(p.name);
+  for (const auto& [name, t] : a.state) {
+    const int dim = stream_dim(a.plan, name);
+    if (dim < 0) continue;
     Tensor mask = zeros({kWidth});
     mask.mutable_data<float>()[0] = mask.mutable_data<float>()[4] = 1;
     Dims along;
-    for (int i = 0; i < t.rank(); ++i) along.push_back(i == p.dim ? kWidth : 1);
-    flat.state = with_tensor(flat.state, p.name, t * reshape(mask, along));
+    for (int i = 0; i < t.rank(); ++i) along.push_back(i == dim ? kWidth : 1);
+    flat.state = with_tensor(flat.state, name, t * reshape(mask, along));
   }
   CHECK_THAT(up_to(flat, rotated(flat, q)).entries.reason, Contains("their rows do not reach 8 of 9 directions"));
 }

@@ -1,7 +1,8 @@
 // The verdict on two files: a change of any single entry is detected; conversion and rounding are accepted; and changes
 // that the function cannot depend on are ignored.
-#include "equivalence/verify/stream_check.h"
+#include "equivalence/convert/state.h"
 #include "streams/plan.h"
+#include "tests/equivalence/gpt2.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/model_cases/model_case.h"
 
@@ -49,15 +50,11 @@ std::optional<Held> moved(Held held, const std::string& name, double ulps, doubl
                           Generator& generator) {
   const Tensor& t = held.file.state.at(name);
   const int64_t flat = static_cast<int64_t>(randint(0, t.numel(), {1}, kCpu, generator).item());
-  int dim = 0;
-  bool last = false;
-  for (const streams::Place& p : held.plan.places) {
-    if (p.name != name) continue;
-    if (flat >= p.blind_begin && flat < p.blind_end) return {};
-    if (p.role == Role::neutral) continue;
-    dim = p.dim;
-    last = p.role == Role::writer;
-  }
+  if (const auto blind = held.plan.blind.find(name);
+      blind != held.plan.blind.end() && flat >= blind->second[0] && flat < blind->second[1])
+    return {};
+  const int dim = std::max(0, stream_dim(held.plan, name));
+  const bool last = held.plan.writer(name) != nullptr;
   int64_t inner = 1;
   for (int i = dim + 1; i < t.rank(); ++i) inner *= t.size(i);
   const int64_t at = flat / inner % t.size(dim), first = flat - at * inner;

@@ -28,7 +28,7 @@ TEST_CASE("models: a file is converted to every form and back, and verify sees a
     for (const auto& [name, tensor] : compressed[0]) CHECK(nn::largest(tensor - compressed[1].at(name)) < 1e-14);
     // The mean of a writer's rows is free, unless the first branch or a head reads the embeddings themselves.
     const bool read =
-        c.model.transformer().connection.bare_entry ||
+        c.model.transformer().connection.reads_embeddings ||
         (c.model.flag("tied") && c.model.transformer().affine && c.model.enters(c.model.row().tied_table));
     for (const auto& [name, tensor] : file.state)
       if (c.model.enters(name)) CHECK(equivalent(with_tensor(file, name, tensor + 0.5), there) == !read);

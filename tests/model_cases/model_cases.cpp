@@ -41,7 +41,7 @@ Refused with_common(Refused refused, const ModelOptions& m) {
   if (translates) refused.insert({Promise::tensor_parallel, "is cross-attention, which is not supported"});
   if (a.inner_norms) refused[Promise::tensor_parallel] = "inner norms";
   if (m.flag("tied") && m.transformer().affine) refused.insert({Promise::audit, "needs raw storage"});
-  if (a.bare_entry) refused[Promise::audit] = "the first branch reads the embeddings themselves";
+  if (a.reads_embeddings) refused[Promise::audit] = "the first branch reads the embeddings themselves";
   return refused;
 }
 

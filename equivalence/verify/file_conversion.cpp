@@ -1,4 +1,4 @@
-#include "equivalence/services/file_conversion.h"
+#include "equivalence/verify/file_conversion.h"
 
 #include <algorithm>
 #include <set>
@@ -8,7 +8,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/verify/reader_check.h"
-#include "equivalence/verify/stream_check.h"
+#include "equivalence/convert/state.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
@@ -38,15 +38,13 @@ FileConversion::FileConversion(LazyState file, streams::Plan plan, streams::Form
                                int64_t elements)
     : stored_file_(file), file_(with_gains(std::move(file), plan)), plan_(std::move(plan)), to_(to), format_(format) {
   check_forms(plan_, to);
-  check_plan(file_.outline, plan_);
   units_ = units_of(file_.outline, plan_, elements);
-  for (const streams::NormPlace& n : plan_.norms)
+  for (const streams::Plan::Norm& n : plan_.norms)
     for (const std::string* name : {&n.weight, &n.bias}) {
       if (n.folds || name->empty()) continue;
       made_[*name] = {.shape = stored_file_.outline.at(*name).shape(),
                       .format = format_.value_or(stored_file_.format(*name)),
                       .how = How::kept};
-      order_.push_back(*name);
       changes_.push_back({*name, "unchanged: kept at its norm", {}, {}});
     }
 }
@@ -84,19 +82,14 @@ bool FileConversion::check(const std::function<bool()>& go_on) {
   if (!done) return false;
   exact_ = exact.result();
   if (rounds) stored_ = stored.result();
-  const auto in_order = [&](const std::string& a, const std::string& b) { return made_.at(a).unit < made_.at(b).unit; };
-  std::ranges::stable_sort(order_, in_order);
-  std::ranges::stable_sort(changes_, in_order, &TensorChange::name);
+  std::map<std::string, size_t> place;
+  for (const std::string& name : order_of_result(plan_, units_))
+    if (made_.contains(name)) place.emplace(name, place.size()), order_.push_back(name);
+  std::ranges::stable_sort(changes_, {}, [&](const TensorChange& t) { return place.at(t.name); });
   for (TensorChange& t : changes_) {
     t.after = made_.at(t.name).shape;
     if (const Tensor* old = file_.outline.find(t.name)) t.before = old->shape();
   }
-  const auto no_head = [&](const std::string& name) {
-    return std::none_of(plan_.tied.begin(), plan_.tied.end(),
-                        [&](const streams::Layout::Tied& t) { return t.weight == name || t.bias == name; });
-  };
-  std::stable_partition(order_.begin(), order_.end(), no_head);
-  std::stable_partition(changes_.begin(), changes_.end(), [&](const TensorChange& t) { return no_head(t.name); });
   changes_.insert(changes_.end(), dropped_.begin(), dropped_.end());
   return true;
 }
@@ -105,20 +98,16 @@ bool FileConversion::check(const std::function<bool()>& go_on) {
 void FileConversion::note(size_t unit, const Conversion& piece) {
   const Unit& u = units_[unit];
   const auto is_cut_as_the_first = [&](const std::string& name) {
-    return name == u.names.front() || std::any_of(u.plan.tied.begin(), u.plan.tied.end(),
-                                                  [&](const streams::Layout::Tied& t) { return t.weight == name; });
+    return name == u.names.front() || u.plan.reader(name);
   };
   std::set<std::string> fresh, kept;
-  for (const streams::NormPlace& n : piece.plan.norms) kept.insert({n.weight, n.bias});
+  for (const streams::Plan::Norm& n : piece.plan.norms) kept.insert({n.weight, n.bias});
   for (const auto& [name, tensor] : piece.state) {
     if (kept.contains(name)) continue;
     const int axis = u.axis < 0 || is_cut_as_the_first(name) ? u.axis : 0;
     const auto [at, is_new] =
         made_.try_emplace(name, Made{tensor.shape(), {tensor.dtype(), piece.half.contains(name)}, unit, axis});
-    if (!is_new)
-      at->second.shape[axis] += tensor.size(axis);
-    else
-      order_.push_back(name), fresh.insert(name);
+    is_new ? void(fresh.insert(name)) : void(at->second.shape[axis] += tensor.size(axis));
   }
   for (const TensorChange& t : piece.changes) {
     if (t.after && fresh.contains(t.name)) changes_.push_back({t.name, t.what, {}, {}});
