@@ -25,9 +25,7 @@ class Same(unittest.TestCase):
 
     def test_training(self):
         for optimizer in (sgd, adamw):
-            r = isonorm.compare(
-                net(), ByHand(), batches=images(), loss=F.cross_entropy, map=NAMES, carry=True, optimizer=optimizer
-            )
+            r = isonorm.compare(net(), ByHand(), batches=images(), loss=F.cross_entropy, map=NAMES, carry=True, optimizer=optimizer)
             self.assertEqual((r.verdict, r.steps), ("equivalent", 20), r)
 
     def test_progress(self):
