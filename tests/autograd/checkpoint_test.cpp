@@ -1,4 +1,4 @@
-// Checkpointed parts: the same values and gradients as without, what they keep, what they refuse.
+// Checkpointed parts: values and gradients are equal to those without a checkpoint; memory; refusals.
 #include "autograd/checkpoint.h"
 
 #include "tests/autograd/room.h"

@@ -11,7 +11,7 @@ using Compare = std::function<Comparison()>;
 Comparison compared(Writer& a, Writer& b, const training::Objective& loss = training::cross_entropy_of) {
   return compare_gradients(a, b, {}, loss, sentences);
 }
-// The library's model beside a changed one.
+// The library's model and a changed copy by hand.
 Compare by(Change change) {
   return [=] {
     manual_seed(2);
@@ -31,7 +31,7 @@ Compare both(Change alike, Change change) {
   };
 }
 
-// Both models have dropout behind the feed-forward network.
+// Both models have dropout after the feed-forward network.
 void with_dropout(OwnWriter& w) {
   w.feed_forward = [&w, own = w.feed_forward](const Tensor& x, Block& b) {
     return dropout(own(x, b), 0.2, w.training());

@@ -70,7 +70,7 @@ std::vector<ModelCase> all_cases() {
     add(name, vit(plain));
     add(name + ", affine, mean pooling", vit(affine, {{"mean_pool", true}}));
     add(name, translator(plain));
-    // Its sizes are those of tests/fixtures/translate.safetensors.
+    // tests/fixtures/translate.safetensors has the same sizes.
     add(name + ", affine",
         translator({.width = 6, .heads = 2, .affine = true, .connection = a}, {{"decoder_depth", 5}}));
     add(name + ", affine, tied", translator(affine, {{"tied", true}, {"shared", true}}));

@@ -22,7 +22,7 @@ TEST_CASE("train --connection post_ln: another training than pre_ln, saved with 
   CHECK(load_checkpoint(f / "pre").values.at("model.connection") == "pre_ln");
   f.refuses(post + "--checkpoint @pre", 3, "was trained with --connection pre_ln, asked for is post_ln\n");
 
-  // The checkpoint of step 4 goes on to the same file.
+  // A training resumed at step 4 ends with the same file.
   std::filesystem::copy_file(f / "c.previous", f / "d");
   CHECK(integer_at(load_checkpoint(f / "d").values, "step") == 4);
   f.succeeds(post + "--checkpoint @d");

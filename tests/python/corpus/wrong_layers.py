@@ -156,7 +156,7 @@ def residual(name, of, cause=None, place=r"norms\.[01]|layers\.[01]|last"):
     wrong(f"residual stream: {name}", ROWS, cause=cause, place=place)(make)
 
 
-# The first module behind the mistake.
+# The first module after the mistake.
 residual("no sum", lambda x, norm, layer: F.gelu(layer(norm(x))), place=r"norms\.1")
 residual("normed rows on the stream", lambda x, norm, layer: (lambda y: y + F.gelu(layer(y)))(norm(x)), place=r"norms\.1")
 residual("the norm behind the sum", lambda x, norm, layer: norm(x + F.gelu(layer(x))), place=r"layers\.0|norms\.0")

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from .right_attention import (TIME, TOKENS, WIDTH, attention, causal, fused, heads, joined, later, separate, turned)
 from .rows import Formula, Net, adamw, ids, normal, several, with_random_gains, wrong
 
-# The modules between which scores and values are computed, and the first one behind.
+# The modules between which scores and values are computed, and the first one after them.
 CORE = "q|k|v|qkv|o"
 
 
