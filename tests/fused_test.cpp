@@ -15,7 +15,7 @@ using namespace isonorm::test;
 
 namespace {
 
-// Of inputs that may have different ones: rows, and what may be of f32 beside bf16.
+// The dtypes of rows and of parameters, which may be f32 beside rows of bf16.
 struct Dtypes {
   DType rows, parameters;
 };
@@ -60,7 +60,7 @@ struct Bound {
   double each, root;
 };
 
-// Where a and b differ by more than `bound` of b's largest entry, or of `least` where that is larger.
+// Names the first entry at which a and b differ by more than `bound` times the larger of b's largest entry and `least`.
 std::string compare(const Tensors& a, const Tensors& b, const Bound& bound, double least) {
   if (a.size() != b.size()) return text(a.size(), " tensors, expected ", b.size());
   for (size_t k = 0; k < a.size(); ++k) {
@@ -84,7 +84,7 @@ std::string compare_gradients(const Result& a, const Result& b, const Bound& bou
   return {};
 }
 
-// What comes back of f64 numbers that are stored as bf16; their gradient is that of the numbers.
+// f64 numbers rounded to bf16 and back. The gradient passes unchanged.
 Tensor as_bf16(const Tensor& x) {
   const Tensor exact = detach(x);
   return x + (exact.to(DType::bf16).to(DType::f64) - exact);

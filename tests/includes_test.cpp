@@ -18,8 +18,8 @@ namespace {
 
 using Set = std::set<std::string>;
 
-// What a room may include besides itself. A room is a folder, or a folder in a folder where it stands here. Folders not
-// named (tools, examples, benchmarks, tests) may include everything.
+// The rooms that each room may include besides itself. A room is a folder. A folder in a folder is a room of its own if
+// it is named here. Folders that are not named (tools, examples, benchmarks, tests) may include everything.
 const Set kBelowTraining = {"core",         "autograd", "nn",      "streams",     "optim",
                             "io",           "gpu",      "io/data", "distributed", "distributed/parallel",
                             "io/tokenizers"};
@@ -125,7 +125,7 @@ struct Source {
   std::string first;  // quoted one, in the order of the file
 };
 
-// What stands behind the directive `#name` in the lines of a source that have it.
+// The texts after the directive `#name` in a source.
 std::vector<std::string> directives(const std::string& content, const std::string& name) {
   std::vector<std::string> found;
   std::istringstream lines(content);
@@ -159,7 +159,7 @@ std::vector<Source> sources() {
     if (fs::exists(folder))
       for (fs::recursive_directory_iterator entry(folder), end; entry != end; ++entry) {
         if (entry->path().filename() == "build")
-          entry.disable_recursion_pending();  // what a lab of the course compiles
+          entry.disable_recursion_pending();  // sources of a lab of the course
         if (entry->is_regular_file()) add(entry->path());
       }
   add("isonorm.h");

@@ -1,15 +1,9 @@
 // bf16 attention against plain f64 code at the same inputs, within the documented roundings: weights, gradients of
 // scores and results are rounded once each, and so is the result from which the mean of a query's gradient is taken.
-#include <cmath>
-#include <limits>
-
-#include "autograd/fused/attention.h"
 #include "core/kernels/matmul.h"
-#include "tests/support/ops.h"
-#include "tests/support/random.h"
 #include "tests/support/threads.h"
+#include "tests/autograd/room.h"
 
-using namespace isonorm;
 using Values = std::vector<double>;
 
 namespace {

@@ -1,21 +1,6 @@
 // Attention beyond its rows in tests/op_cases: several tiles, masks of every shape, large scores, memory.
-#include "tests/support/catch.h"
+#include "tests/autograd/room.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "autograd/engine.h"
-#include "autograd/fused/attention.h"
-#include "autograd/grad_mode.h"
-#include "autograd/gradcheck.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "core/memory/allocator.h"
-#include "tests/support/random.h"
-
-using namespace isonorm;
 using test::max_difference;
 using test::randn;
 using List = std::vector<Tensor>;
@@ -164,4 +149,25 @@ TEST_CASE("the memory of attention does not grow with the square of the length")
   const int64_t used = host_allocator().stats().current;
   value_and_gradients({q, q, q}, {});
   CHECK(host_allocator().stats().peak - used < 4096 * 4096);  // a quarter of one matrix of scores
+}
+
+TEST_CASE("attention hides keys whose u8 mask is 0: the result is attention over the other keys") {
+  Generator g{7, 0};
+  const TensorOptions f64{DType::f64};
+  const Tensor q = randn({2, 2, 3, 4}, f64, g), k = randn({2, 2, 5, 4}, f64, g), v = randn({2, 2, 5, 4}, f64, g);
+  const Tensor seen = reshape(arange(5) < unsqueeze(tensor({2, 5}), 1), {2, 1, 1, 5});
+  const Tensor out = scaled_dot_product_attention(q, k, v, {.mask = seen});
+  for (int64_t b : {0, 1}) {
+    const int64_t keys = b == 0 ? 2 : 5;
+    const Tensor alone = scaled_dot_product_attention(narrow(q, 0, b, 1), narrow(narrow(k, 0, b, 1), 2, 0, keys),
+                                                      narrow(narrow(v, 0, b, 1), 2, 0, keys));
+    CHECK(allclose(narrow(out, 0, b, 1), alone, 0, 1e-14));
+  }
+  const Tensor packed = randn({2, 5, 24}, f64, g);
+  const Tensor hidden = where(seen, 0, full({}, -HUGE_VAL, f64));
+  for (int64_t kv_heads : {0, 2})
+    CHECK(equal(packed_attention(packed, kv_heads ? 4 : 2, {.mask = seen}, kv_heads),
+                packed_attention(packed, kv_heads ? 4 : 2, {.mask = hidden}, kv_heads)));
+  CHECK(equal(reference::scaled_dot_product_attention(q, k, v, {.mask = seen}),
+              reference::scaled_dot_product_attention(q, k, v, {.mask = hidden})));
 }

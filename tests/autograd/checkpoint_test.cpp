@@ -1,16 +1,7 @@
-// Checkpointed parts: the same values and gradients as without, what they keep, what they refuse.
+// Checkpointed parts: values and gradients are equal to those without a checkpoint; memory; refusals.
 #include "autograd/checkpoint.h"
-#include "tests/support/catch.h"
 
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
+#include "tests/autograd/room.h"
 
 namespace {
 

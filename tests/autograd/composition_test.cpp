@@ -1,25 +1,9 @@
 // Second derivatives of ops whose rules are kernels: values of PyTorch 2, and a gradient penalty of a small model. Each
 // op is compared with finite differences in tests/ops_test.cpp.
-#include <algorithm>
-#include <cmath>
-
-#include "autograd/engine.h"
-#include "autograd/fused/attention.h"
 #include "autograd/fused/group_norm.h"
-#include "autograd/fused/mlp.h"
 #include "autograd/fused/recurrent.h"
-#include "autograd/grad_mode.h"
-#include "autograd/gradcheck.h"
-#include "autograd/ops/create.h"
 #include "autograd/ops/images.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
+#include "tests/autograd/room.h"
 
 namespace {
 

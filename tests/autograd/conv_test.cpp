@@ -1,18 +1,7 @@
 // Convolution and pooling beyond their rows in tests/op_cases: gradients over several blocks of windows, and ties.
 #include "autograd/ops/images.h"
+#include "tests/autograd/room.h"
 
-#include <cmath>
-
-#include "autograd/engine.h"
-#include "autograd/methods.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "tests/support/catch.h"
-#include "tests/support/random.h"
-
-using namespace isonorm;
 using test::max_difference;
 using test::randn;
 

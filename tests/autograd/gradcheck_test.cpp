@@ -2,16 +2,8 @@
 // ok if it has measured nothing.
 #include "autograd/gradcheck.h"
 
-#include "autograd/grad_mode.h"
-#include "autograd/node.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "tests/support/catch.h"
+#include "tests/autograd/room.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
 using List = std::vector<Tensor>;
 
 namespace {

@@ -1,13 +1,8 @@
 // Integers and masks in ops: the values and dtypes that PyTorch 2 prints, and the two places where u8 differs from its
 // uint8.
-#include "autograd/methods.h"
-#include "tests/support/catch.h"
-#include "tests/support/ops.h"
-#include "tests/support/thrown.h"
+#include "tests/autograd/room.h"
 
-using namespace isonorm;
 using namespace isonorm::test;
-using Catch::Matchers::Contains;
 using Values = std::vector<double>;
 
 namespace {

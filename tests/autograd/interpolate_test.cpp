@@ -1,21 +1,10 @@
 // Resized images: PyTorch's values if a factor does not divide, and the CPU's kernel against the composition.
 #include "autograd/ops/images.h"
 
-#include <cmath>
-
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "core/memory/allocator.h"
 #include "core/memory/bytes.h"
-#include "tests/support/catch.h"
 #include "tests/support/threads.h"
+#include "tests/autograd/room.h"
 
-using namespace isonorm;
 using Values = std::vector<double>;
 
 namespace {

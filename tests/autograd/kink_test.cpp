@@ -1,17 +1,6 @@
 // Gradients at points where a function is not smooth: ties, kinks and the zero vector. Finite differences say nothing
 // there.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "autograd/engine.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
+#include "tests/autograd/room.h"
 
 namespace {
 

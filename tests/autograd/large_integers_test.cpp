@@ -1,19 +1,9 @@
 // Integers beyond 2^53, which f64 rounds: ops compute and compare them as integers, or refuse.
 #include <cstdint>
-#include <limits>
 
-#include "autograd/methods.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/index.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "core/print.h"
-#include "tests/support/catch.h"
-#include "tests/support/thrown.h"
+#include "tests/autograd/room.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
 using test::thrown;
 using Integers = std::vector<int64_t>;
 

@@ -1,19 +1,8 @@
 // Results that are large enough to be stored past the caches have the same bits as small ones.
-#include <functional>
-#include <limits>
-
-#include "autograd/engine.h"
-#include "autograd/fused/mlp.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/shape.h"
-#include "tests/support/catch.h"
 #include "tests/support/compare.h"
-#include "tests/support/random.h"
 #include "tests/support/tolerance.h"
+#include "tests/autograd/room.h"
 
-using namespace isonorm;
 using test::randn;
 
 namespace {

@@ -1,21 +1,9 @@
 // linear_cross_entropy() in chunks, against the composition; in bf16; with the cotangent of 1 that backward() makes.
 #include "autograd/fused/linear_cross_entropy.h"
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
-
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
 #include "core/kernels/matmul.h"
-#include "core/memory/allocator.h"
-#include "tests/support/catch.h"
+#include "tests/autograd/room.h"
 
-using namespace isonorm;
 using Values = std::vector<double>;
 
 namespace {

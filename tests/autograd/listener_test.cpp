@@ -1,19 +1,5 @@
 // A listener hears of each leaf once, when its gradient is final, and as early as possible; gradients keep their bits.
-#include <algorithm>
-
-#include "autograd/checkpoint.h"
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/node.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
+#include "tests/autograd/room.h"
 
 namespace {
 

@@ -1,18 +1,8 @@
 // Losses beyond their rows in tests/op_cases: extreme values, digits of gradients, memory.
 #include "autograd/ops/loss.h"
 
-#include <cmath>
+#include "tests/autograd/room.h"
 
-#include "autograd/engine.h"
-#include "autograd/fused/linear_cross_entropy.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "core/memory/allocator.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
 using Values = std::vector<double>;
 
 TEST_CASE("cross_entropy keeps its digits where exponentials overflow or vanish") {

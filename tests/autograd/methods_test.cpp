@@ -2,21 +2,8 @@
 // functions.
 #include "autograd/methods.h"
 
-#include <functional>
+#include "tests/autograd/room.h"
 
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/gradcheck.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "tests/support/catch.h"
-#include "tests/support/thrown.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
 using test::thrown;
 using Values = std::vector<double>;
 

@@ -1,13 +1,10 @@
 // The fused feed-forward block in bf16 has the bits of linear, gelu and linear in turn, if the machine multiplies bf16.
 #include "autograd/fused/mlp.h"
 
-#include "autograd/grad_mode.h"
 #include "core/kernels/matmul.h"
-#include "tests/support/ops.h"
-#include "tests/support/random.h"
 #include "tests/support/threads.h"
+#include "tests/autograd/room.h"
 
-using namespace isonorm;
 using Values = std::vector<float>;
 
 namespace {

@@ -1,18 +1,7 @@
 // The norms beyond their rows in tests/op_cases: partial shares, sums over many rows, identities between norms, edges.
-#include "tests/support/catch.h"
-
-#include <cmath>
-
-#include "autograd/engine.h"
 #include "autograd/fused/group_norm.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "tests/support/random.h"
+#include "tests/autograd/room.h"
 
-using namespace isonorm;
 using test::max_difference;
 using test::randn;
 

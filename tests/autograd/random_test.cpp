@@ -1,16 +1,10 @@
 // Random tensors beyond their rows in tests/op_cases: distributions, the generator, masks.
 #include "autograd/ops/random.h"
 
-#include <cmath>
 #include <map>
 
-#include "autograd/engine.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "core/formulas/philox.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
+#include "tests/autograd/room.h"
 
 namespace {
 

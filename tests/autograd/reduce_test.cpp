@@ -1,16 +1,8 @@
 // Running sums and variances: how large their rounding errors may be.
 #include "autograd/ops/reduce.h"
 
-#include <cmath>
+#include "tests/autograd/room.h"
 
-#include "autograd/engine.h"
-#include "autograd/gradcheck.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
 using Values = std::vector<double>;
 
 TEST_CASE("a long running sum keeps its digits, and so does its gradient") {

@@ -1,19 +1,8 @@
 // An error inside the rule of an op names the op, whoever raises it: an op that the rule calls, AnomalyMode, a saved
 // tensor.
-#include <cmath>
-
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/node.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "distributed/group.h"
-#include "tests/support/catch.h"
-#include "tests/support/thrown.h"
+#include "tests/autograd/room.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
 using test::thrown;
 
 namespace {

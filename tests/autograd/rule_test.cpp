@@ -1,13 +1,11 @@
-// The closure of a node: stored inside, or in the pool if it is large.
+// The closure of a node, stored inside, or in the pool if it is large; watches of ops.
 #include "autograd/rule.h"
 
 #include <array>
 
-#include "autograd/engine.h"
 #include "autograd/frontier.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
+#include "core/view.h"
+#include "tests/autograd/room.h"
 
 namespace {
 
@@ -58,4 +56,24 @@ TEST_CASE("a node has the inputs and outputs of its op") {
   for (int i = 0; i < 5; ++i) cotangents.push_back(tensor({10.0 + i}));
   const std::vector<Tensor> gradients = grad(outputs, inputs, cotangents);
   for (int i = 0; i < 7; ++i) CHECK(gradients[i].item() == 10 + i % 5);
+}
+
+TEST_CASE("op watch: watches nest, and the outer one may change a result before the inner one sees it") {
+  const Tensor x = require_grad(tensor({2.0}));
+  std::vector<std::string> seen;
+  const autograd::OpWatch outer([&](const autograd::Node& node, std::span<const Tensor* const> results) {
+    seen.push_back(std::string("outer ") + node.name);
+    fill(detach(*results[0]), 7);
+  });
+  {
+    const autograd::OpWatch inner([&](const autograd::Node& node, std::span<const Tensor* const> results) {
+      seen.push_back(std::string("inner ") + node.name);
+      CHECK(results[0]->item() == 7);
+    });
+    CHECK(mul(x, x).item() == 7);
+  }
+  exp(x);
+  NoGrad no_grad;
+  exp(x);  // is not recorded
+  CHECK(seen == std::vector<std::string>{"outer mul", "inner mul", "outer exp"});
 }

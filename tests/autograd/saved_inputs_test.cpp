@@ -1,17 +1,7 @@
 // A rule may only name inputs and outputs that its op has. If it is differentiated, it may keep no other floating
 // tensor.
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "core/view.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
+#include "tests/autograd/room.h"
 
 namespace {
 

@@ -1,26 +1,10 @@
 // Tensors that rules keep: exact ones, and activations rounded to bf16 while a SaveActivations guard lives.
 #include "autograd/saved.h"
 
-#include <functional>
-
-#include "autograd/engine.h"
-#include "autograd/fused/attention.h"
-#include "autograd/fused/mlp.h"
-#include "autograd/grad_mode.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "core/memory/allocator.h"
-#include "tests/support/catch.h"
 #include "tests/support/compare.h"
-#include "tests/support/random.h"
 #include "tests/support/same_bytes.h"
+#include "tests/autograd/room.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
 using List = std::vector<Tensor>;
 
 namespace {

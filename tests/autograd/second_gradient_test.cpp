@@ -1,24 +1,6 @@
 // Gradients of gradients: known derivatives, and refusals. Each op is compared with finite differences in
 // tests/ops_test.cpp.
-#include "autograd/checkpoint.h"
-#include "autograd/engine.h"
-#include "autograd/fused/linear_cross_entropy.h"
-#include "autograd/grad_mode.h"
-#include "autograd/gradcheck.h"
-#include "autograd/methods.h"
-#include "autograd/node.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
+#include "tests/autograd/room.h"
 
 namespace {
 constexpr BackwardOptions kGraph{.create_graph = true};

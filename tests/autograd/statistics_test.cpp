@@ -1,10 +1,6 @@
 // Statistics, comparisons and losses of probabilities: the values that PyTorch 2 prints for the same calls.
-#include "autograd/ops/index.h"
-#include "autograd/ops/shape.h"
-#include "tests/support/catch.h"
-#include "tests/support/ops.h"
+#include "tests/autograd/room.h"
 
-using namespace isonorm;
 using Values = std::vector<double>;
 
 TEST_CASE("distinct values, counts and positions are PyTorch's") {

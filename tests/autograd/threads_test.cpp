@@ -3,17 +3,9 @@
 #include <latch>
 #include <thread>
 
-#include "autograd/checkpoint.h"
-#include "autograd/engine.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
 #include "core/random.h"
 #include "core/system/parallel.h"
-#include "tests/support/catch.h"
-
-using namespace isonorm;
+#include "tests/autograd/room.h"
 
 namespace {
 

@@ -1,16 +1,6 @@
 // Methods that PyTorch's tensors have: each equals the free function of the same name.
-#include "autograd/engine.h"
-#include "autograd/methods.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/index.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "tests/support/catch.h"
+#include "tests/autograd/room.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
 using Values = std::vector<double>;
 
 TEST_CASE("item<T> is exact for integers, and false or true for bool") {

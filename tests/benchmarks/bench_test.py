@@ -22,12 +22,9 @@ PROGRAMS = None  # from the command line
 
 def results():
     def rows(scale):
-        return [sections.plain_row(case, {"ours": scale * 2.0, "eager": scale * 4.0, "compile": scale * 3.0})
-                for case in sections.CASES]
-    shares = [sections.plain_row(case, {"matmul": 80.0, "norm_forward": 15.0, "tiny <op>": 0.5}, ratios=False)
-              for case in sections.CASES]
-    widths = [sections.plain_row(str(w), {"LayerNorm forward": 0.95, "RMSNorm forward": 0.5}, ratios=False)
-              for w in sections.WIDTHS]
+        return [sections.plain_row(case, {"ours": scale * 2.0, "eager": scale * 4.0, "compile": scale * 3.0}) for case in sections.CASES]
+    shares = [sections.plain_row(case, {"matmul": 80.0, "norm_forward": 15.0, "tiny <op>": 0.5}, ratios=False) for case in sections.CASES]
+    widths = [sections.plain_row(str(w), {"LayerNorm forward": 0.95, "RMSNorm forward": 0.5}, ratios=False) for w in sections.WIDTHS]
     groups = [
         sections.group("Training step", "ms", rows(123.4), ["ours", "eager", "compile"],
                        aims={"eager": sections.at_most(0.75), "compile": sections.at_most(0.6)}),

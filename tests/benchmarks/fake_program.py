@@ -28,8 +28,7 @@ def serve():
     for line in sys.stdin:
         times = int(line.split()[1])
         values = [1.0 + i for i in range(times)]
-        say(ms=values, forward_ms=values, backward_ms=values, losses=values, kernels={"matmul": 2.0}, between=0.1,
-            peak_tensor_bytes=1e9)
+        say(ms=values, forward_ms=values, backward_ms=values, losses=values, kernels={"matmul": 2.0}, between=0.1, peak_tensor_bytes=1e9)
 
 
 def option(name):

@@ -36,18 +36,6 @@ struct ByHand {
 
 }  // namespace
 
-TEST_CASE("what is stored in compressed form is narrower, and not the tensors of the raw model") {
-  manual_seed(2);
-  const ModelFile file = file_of(small_gpt()), crms = converted(file, Form::crms_norm);
-  CHECK(crms.state.at("token.weight").shape() == Dims{11, 7});
-  CHECK(crms.state.at("blocks.1.mlp.fc2.weight").shape() == Dims{7, 32});
-  CHECK(crms.state.at("head.weight").shape() == Dims{11, 7});
-  // Negative control: with raw weights that are not recentred, a mapped RMSNorm model is another function.
-  const ModelFile rms = converted(file, Form::rms_norm);
-  CHECK(relative_deviation(logits_of(rms),
-                           logits({rms.description}, file.state, ModelOptions(rms.description).inputs(3, 5))) > 1e-2);
-}
-
 TEST_CASE("without gains the result is what the stream's own maps give") {
   manual_seed(3);
   for (Form to : kForms) {
@@ -242,4 +230,14 @@ TEST_CASE("a stream of width 2 converts: values are exact there too") {
   nn::Gpt gpt({.vocab = 5, .context = 3, .transformer = {.width = 2, .depth = 1, .heads = 1}});
   const ModelFile file = filled_file(gpt);
   for (Form to : kForms) CHECK(relative_deviation(logits_of(file), logits_of(converted(file, to))) < 1e-11);
+}
+
+TEST_CASE("gains that begin scaled are folded into their readers, and their initial value is no part of the function") {
+  manual_seed(3);
+  const ModelFile file = file_of(small_gpt({.affine = true, .scaled_gains = true}));
+  CHECK(file.description.at("model.scaled_gains") == "true");
+  const ModelFile there = converted_exactly(file, streams::Form::crms_norm);
+  CHECK(there.description.at("model.scaled_gains") == "false");
+  CHECK(verify_models(file, there).equivalent());
+  CHECK(verify_models(file, with_option(file, "scaled_gains", "false")).equivalent());
 }

@@ -22,113 +22,43 @@ struct Net : nn::Module {
   }
 };
 
-// The same network by hand, in overridable steps.
+Tensor divided(const Tensor& c, const Tensor& variance, double eps = 1e-5) { return c / sqrt(variance + eps); }
+
+// Rows normalised over groups of channels: [n, height, width, 2, 4], or with channel c in group c % 2.
+Tensor in_groups(const Tensor& x, double eps, bool interleaved) {
+  const Tensor g = reshape(x, {x.size(0), x.size(1), x.size(2), interleaved ? 4 : 2, interleaved ? 2 : 4});
+  const std::vector<int> over = {1, 2, interleaved ? 3 : 4};
+  const Tensor c = g - mean(g, over, true);
+  return reshape(divided(c, mean(square(c), over, true), eps), x.shape());
+}
+
+// The same network by hand. A mistake replaces a step.
 struct OwnNet : Net {
-  virtual Tensor first(const Tensor& x) { return conv2d(x, conv1.weight, conv1.bias, {.padding = 1}); }
-  virtual Tensor batch_norm(const Tensor& x) {
-    const Tensor m = mean(x, {0, 1, 2}), v = var(x, {0, 1, 2}, 0);
-    follow(norm1.running_mean, m);
-    follow(norm1.running_var, running(v, x.numel() / x.size(-1)));
-    return (x - m) / sqrt(v + 1e-5) * norm1.weight + norm1.bias;
-  }
-  virtual Tensor running(const Tensor& variance, int64_t n) {
+  using Step = std::function<Tensor(const Tensor&)>;
+
+  Step first = [this](const Tensor& x) { return conv2d(x, conv1.weight, conv1.bias, {.padding = 1}); };
+  std::function<Tensor(const Tensor&, int64_t)> running = [](const Tensor& variance, int64_t n) {
     return variance * (static_cast<double>(n) / static_cast<double>(n - 1));
-  }
-  virtual void follow(Tensor& statistic, const Tensor& batch) {
-    const NoGrad no_graph;
-    statistic += (batch - statistic) * 0.1;
-  }
-  virtual Tensor second(const Tensor& x) { return conv2d(x, conv2.weight, conv2.bias, {.stride = 2, .padding = 1}); }
-  virtual Tensor group_norm(const Tensor& x) {
-    const Tensor g = reshape(x, {x.size(0), x.size(1), x.size(2), 2, 4});
-    const Tensor c = g - mean(g, {1, 2, 4}, true);
-    return reshape(c / sqrt(mean(square(c), {1, 2, 4}, true) + 1e-5), x.shape()) * norm2.weight + norm2.bias;
-  }
-  virtual Tensor pool(const Tensor& x) { return max_pool2d(x, 2); }
-  virtual Tensor flat(const Tensor& x) { return flatten(x, 1); }
+  };
+  double share = 0.1;     // of the batch in the running statistics
+  bool constant = false;  // the backward treats mean and variance as constants
+  Step batch_norm = [this](const Tensor& x) {
+    const Tensor m = mean(x, {0, 1, 2}), v = var(x, {0, 1, 2}, 0);
+    for (const auto& [statistic, batch] :
+         {std::pair(&norm1.running_mean, m), {&norm1.running_var, running(v, x.numel() / x.size(-1))}}) {
+      const NoGrad no_graph;
+      *statistic += (batch - *statistic) * share;
+    }
+    const Tensor y = constant ? divided(x - detach(m), detach(v)) : divided(x - m, v);
+    return y * norm1.weight + norm1.bias;
+  };
+  Step second = [this](const Tensor& x) { return conv2d(x, conv2.weight, conv2.bias, {.stride = 2, .padding = 1}); };
+  Step group_norm = [this](const Tensor& x) { return in_groups(x, 1e-5, false) * norm2.weight + norm2.bias; };
+  Step pool = [](const Tensor& x) { return max_pool2d(x, 2); };
+  Step flat = [](const Tensor& x) { return flatten(x, 1); };
+
   Tensor forward(const Tensor& x) override {
-    const Tensor y = relu(batch_norm(first(x)));
-    return head(flat(pool(silu(group_norm(second(y))))));
-  }
-};
-
-Examples images(int64_t point) {
-  Generator data{9, static_cast<uint64_t>(point)};
-  return {randn({5, 8, 8, 2}, {DType::f64}, data), randint(0, 3, {5}, kCpu, data)};
-}
-
-template <class B> Comparison compare_nets() {
-  manual_seed(4);
-  Net a;
-  B b;
-  return compare_gradients(a, b, {}, training::cross_entropy_of, images);
-}
-
-// TensorFlow's "same" padding for an even size and a stride of 2: only at the end.
-struct PaddedBehind : OwnNet {
-  Tensor second(const Tensor& x) override {
-    return conv2d(pad(x, {{0, 0}, {0, 1}, {0, 1}, {0, 0}}), conv2.weight, conv2.bias, {.stride = 2});
-  }
-};
-
-// Flattens with channels first, like PyTorch, but the head's weights are for channels last.
-struct ChannelsFirst : OwnNet {
-  Tensor flat(const Tensor& x) override { return flatten(permute(x, {0, 3, 1, 2}), 1); }
-};
-
-struct BiasedRunningVariance : OwnNet {
-  Tensor running(const Tensor& variance, int64_t) override { return variance; }
-};
-
-// The weights of the old statistic and of the batch are exchanged.
-struct MomentumExchanged : OwnNet {
-  void follow(Tensor& statistic, const Tensor& batch) override {
-    const NoGrad no_graph;
-    statistic += (batch - statistic) * 0.9;
-  }
-};
-
-// Channel c is in group c % 2, not c / 4.
-struct InterleavedGroups : OwnNet {
-  Tensor group_norm(const Tensor& x) override {
-    const Tensor g = reshape(x, {x.size(0), x.size(1), x.size(2), 4, 2});
-    const Tensor c = g - mean(g, {1, 2, 3}, true);
-    return reshape(c / sqrt(mean(square(c), {1, 2, 3}, true) + 1e-5), x.shape()) * norm2.weight + norm2.bias;
-  }
-};
-
-struct MeanPool : OwnNet {
-  Tensor pool(const Tensor& x) override { return avg_pool2d(x, 2); }
-};
-
-// Batch norm whose backward treats mean and variance as constants.
-struct ConstantStatistics : OwnNet {
-  Tensor batch_norm(const Tensor& x) override {
-    const Tensor m = detach(mean(x, {0, 1, 2})), v = detach(var(x, {0, 1, 2}, 0));
-    follow(norm1.running_mean, m);
-    follow(norm1.running_var, running(v, x.numel() / x.size(-1)));
-    return (x - m) / sqrt(v + 1e-5) * norm1.weight + norm1.bias;
-  }
-};
-
-// A true convolution: the window is rotated by 180 degrees.
-struct WindowTurned : OwnNet {
-  Tensor first(const Tensor& x) override { return conv2d(x, flip(conv1.weight, {1, 2}), conv1.bias, {.padding = 1}); }
-};
-struct RowsForColumns : OwnNet {
-  Tensor first(const Tensor& x) override { return OwnNet::first(transpose(x, 1, 2)); }
-};
-// Uses running statistics instead of the batch's in training, too.
-struct FrozenStatistics : OwnNet {
-  Tensor batch_norm(const Tensor& x) override {
-    return (x - norm1.running_mean) / sqrt(norm1.running_var + 1e-5) * norm1.weight + norm1.bias;
-  }
-};
-struct OtherEps : OwnNet {
-  Tensor group_norm(const Tensor& x) override {
-    const Tensor g = reshape(x, {x.size(0), x.size(1), x.size(2), 2, 4});
-    const Tensor c = g - mean(g, {1, 2, 4}, true);
-    return reshape(c / sqrt(mean(square(c), {1, 2, 4}, true) + 1e-6), x.shape()) * norm2.weight + norm2.bias;
+    return head(flat(pool(silu(group_norm(second(relu(batch_norm(first(x)))))))));
   }
 };
 
@@ -147,82 +77,105 @@ struct Gated : nn::Module {
   }
 };
 
-Examples sequences(int64_t point) {
-  Generator data{11, static_cast<uint64_t>(point)};
-  return {randn({5, 4, 6}, {DType::f64}, data), randint(0, 3, {5}, kCpu, data)};
-}
-
-template <class B> Comparison compare_gated() {
-  manual_seed(4);
-  Gated a;
-  B b;
-  return compare_gradients(a, b, {}, training::cross_entropy_of, sequences);
-}
-
 struct OwnGated : Gated {
-  virtual Tensor normalize(const Tensor& x) { return x * rsqrt(mean(square(x), {-1}, true) + 1e-5) * norm.weight; }
-  virtual Tensor gated(const Tensor& n) { return silu(gate(n)) * up(n); }
-  virtual Tensor pooled(const Tensor& x) { return mean(x, {1}); }
+  using Step = std::function<Tensor(const Tensor&)>;
+
+  Step normalize = [this](const Tensor& x) { return x * rsqrt(mean(square(x), {-1}, true) + 1e-5) * norm.weight; };
+  Step gated = [this](const Tensor& n) { return silu(gate(n)) * up(n); };
+  Step pooled = [](const Tensor& x) { return mean(x, {1}); };
+
   Tensor forward(const Tensor& x) override { return head(pooled(x + down(gated(normalize(x))))); }
 };
 
-// Gemma's gains are 1 + weight.
-struct GainOfOnePlus : OwnGated {
-  Tensor normalize(const Tensor& x) override {
-    return x * rsqrt(mean(square(x), {-1}, true) + 1e-5) * (norm.weight + 1);
-  }
-};
-struct SumOfSquares : OwnGated {
-  Tensor normalize(const Tensor& x) override { return x * rsqrt(sum(square(x), {-1}, true) + 1e-5) * norm.weight; }
-};
-struct GateExchanged : OwnGated {
-  Tensor gated(const Tensor& n) override { return gate(n) * silu(up(n)); }
-};
-struct LastToken : OwnGated {
-  Tensor pooled(const Tensor& x) override { return select(x, 1, 3); }
-};
+// Images or rows, and a class for each.
+Examples batch(const Dims& shape, uint64_t seed, int64_t point) {
+  Generator data{seed, static_cast<uint64_t>(point)};
+  return {randn(shape, {DType::f64}, data), randint(0, 3, {5}, kCpu, data)};
+}
+
+template <class A, class B> std::function<Comparison()> compared(void (*change)(B&), const equivalence::Batches& data) {
+  return [=] {
+    manual_seed(4);
+    A a;
+    B b;
+    change(b);
+    return compare_gradients(a, b, {}, training::cross_entropy_of, data);
+  };
+}
+std::function<Comparison()> net(void (*change)(OwnNet&)) {
+  return compared<Net>(change, [](int64_t point) { return batch({5, 8, 8, 2}, 9, point); });
+}
+std::function<Comparison()> gated(void (*change)(OwnGated&)) {
+  return compared<Gated>(change, [](int64_t point) { return batch({5, 4, 6}, 11, point); });
+}
 
 }  // namespace
 
 std::vector<Mistake> image_mistakes() {
   return {
       {{"padding behind the image alone", "forward", "", "of conv2.weight in conv2 is the first"},
-       compare_nets<PaddedBehind>},
-      {{"channels first before the head", "forward", "", "of head.weight in head is the first"},
-       compare_nets<ChannelsFirst>},
-      {{"a window turned by half a turn", "forward", "", "of conv1.weight in conv1 is the first"},
-       compare_nets<WindowTurned>},
-      {{"rows for columns", "forward", "", "of conv1.weight in conv1 is the first"}, compare_nets<RowsForColumns>},
+       net([](OwnNet& n) {  // TensorFlow's "same" for an even size and a stride of 2
+         n.second = [&n](const Tensor& x) {
+           return conv2d(pad(x, {{0, 0}, {0, 1}, {0, 1}, {0, 0}}), n.conv2.weight, n.conv2.bias, {.stride = 2});
+         };
+       })},
+      {{"channels first before the head", "forward", "", "of head.weight in head is the first"}, net([](OwnNet& n) {
+         n.flat = [](const Tensor& x) { return flatten(permute(x, {0, 3, 1, 2}), 1); };
+       })},
+      {{"a window turned by half a turn", "forward", "", "of conv1.weight in conv1 is the first"}, net([](OwnNet& n) {
+         n.first = [&n](const Tensor& x) {
+           return conv2d(x, flip(n.conv1.weight, {1, 2}), n.conv1.bias, {.padding = 1});
+         };
+       })},
+      {{"rows for columns", "forward", "", "of conv1.weight in conv1 is the first"},
+       net([](OwnNet& n) { n.first = [own = n.first](const Tensor& x) { return own(transpose(x, 1, 2)); }; })},
       {{"a mean for the largest", "forward", "", "`max_pool2d` [5, 2, 2, 8] after norm2 is the first"},
-       compare_nets<MeanPool>},
+       net([](OwnNet& n) { n.pool = [](const Tensor& x) { return avg_pool2d(x, 2); }; })},
       {{"groups of a group norm interleaved", "forward", "", "of norm2.weight in norm2 is the first"},
-       compare_nets<InterleavedGroups>},
-      {{"another eps in a group norm", "forward", "", "of norm2.weight in norm2 is the first"}, compare_nets<OtherEps>},
+       net([](OwnNet& n) {
+         n.group_norm = [&n](const Tensor& x) { return in_groups(x, 1e-5, true) * n.norm2.weight + n.norm2.bias; };
+       })},
+      {{"another eps in a group norm", "forward", "", "of norm2.weight in norm2 is the first"}, net([](OwnNet& n) {
+         n.group_norm = [&n](const Tensor& x) { return in_groups(x, 1e-6, false) * n.norm2.weight + n.norm2.bias; };
+       })},
       {{"running statistics in training", "forward", "a part that acts in training only",
         "of norm1.weight in norm1 is the first"},
-       compare_nets<FrozenStatistics>},
+       net([](OwnNet& n) {
+         n.batch_norm = [&n](const Tensor& x) {
+           const nn::BatchNorm& b = n.norm1;
+           return divided(x - b.running_mean, b.running_var) * b.weight + b.bias;
+         };
+       })},
       {{"constant statistics of a batch norm", "backward", "",
         "agree down to `batch_norm` [5, 8, 8, 4] of norm1.weight in norm1"},
-       compare_nets<ConstantStatistics>},
+       net([](OwnNet& n) { n.constant = true; })},
       {{"a running variance that is biased", "1 of 2 buffers differs", "", "=norm1.running_var"},
-       compare_nets<BiasedRunningVariance>},
+       net([](OwnNet& n) { n.running = [](const Tensor& variance, int64_t) { return variance; }; })},
       {{"the batch's share of running statistics is 0.9", "and all 2 buffers differ", "",
         "=norm1.running_mean norm1.running_var"},
-       compare_nets<MomentumExchanged>},
-      {{"gains of 1 + weight", "forward",
+       net([](OwnNet& n) { n.share = 0.9; })},
+      {{"gains of 1 + weight", "forward",  // Gemma's
         "another use of the gain: the second model multiplies by gain + 1; with the same in norm",
         "in norm is the first"},
-       compare_gated<GainOfOnePlus>},
+       gated([](OwnGated& n) {
+         n.normalize = [&n](const Tensor& x) {
+           return x * rsqrt(mean(square(x), {-1}, true) + 1e-5) * (n.norm.weight + 1);
+         };
+       })},
       {{"a sum of squares for their mean", "forward",
         "another divisor: the second model divides by 1 (a sum), the first by 6", "in norm is the first"},
-       compare_gated<SumOfSquares>},
+       gated([](OwnGated& n) {
+         n.normalize = [&n](const Tensor& x) { return x * rsqrt(sum(square(x), {-1}, true) + 1e-5) * n.norm.weight; };
+       })},
       {{"gate and value exchanged", "forward", "", "`silu` [5, 4, 8] after gate is the first"},
-       compare_gated<GateExchanged>},
+       gated([](OwnGated& n) { n.gated = [&n](const Tensor& x) { return n.gate(x) * silu(n.up(x)); }; })},
       {{"the last token for the mean of all", "forward", "", "`sum` [5, 6] after down is the first"},
-       compare_gated<LastToken>},
+       gated([](OwnGated& n) { n.pooled = [](const Tensor& x) { return select(x, 1, 3); }; })},
   };
 }
 
-std::vector<Comparison> right_nets() { return {compare_nets<OwnNet>(), compare_gated<OwnGated>()}; }
+std::vector<Comparison> right_nets() {
+  return {net([](OwnNet&) {})(), gated([](OwnGated&) {})()};
+}
 
 }  // namespace isonorm::unseen

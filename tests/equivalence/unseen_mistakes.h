@@ -1,4 +1,5 @@
-// Mistakes in hand-written modules, losses and optimizers, planted by an author who had not read how causes are found.
+// Mistakes in modules, losses and optimizers written by hand, planted by an author who had not read how causes are
+// found.
 #pragma once
 
 #include "isonorm.h"
@@ -18,9 +19,12 @@ std::vector<Mistake> image_mistakes();
 std::vector<Mistake> adam_mistakes();
 std::vector<Mistake> momentum_mistakes();
 
-// The hand-written nets and optimizers without a mistake.
+// Without a mistake.
+equivalence::Comparison right_writer();
 std::vector<equivalence::Comparison> right_nets();
-equivalence::Comparison right_adam();
-equivalence::Comparison right_momentum();
+std::vector<equivalence::Comparison> right_optimizers();
+
+// The second model keeps a state between its calls.
+std::vector<equivalence::Comparison> unrepeatable_writers();
 
 }  // namespace isonorm::unseen

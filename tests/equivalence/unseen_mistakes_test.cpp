@@ -2,35 +2,13 @@
 // the mistake or its place, and no other cause. The table: test_equivalence "unseen mistakes: the table*" -s
 #include "tests/equivalence/room.h"
 #include "tests/equivalence/unseen_mistakes.h"
-#include "tests/equivalence/unseen_writer.h"
-
-namespace {
 
 using namespace isonorm::unseen;
 
-// A mask that is kept between calls and changed in place.
-struct GrowingMask : OwnWriter {
-  Tensor mask = zeros({kTime, kTime}, {DType::f64});
-  Tensor probabilities(const Tensor& scores) override {
-    mask += triu(full({kTime, kTime}, -2.0, {DType::f64}), 1);
-    return softmax(scores + mask, -1);
-  }
-};
-
-// Noise from a separate generator that the comparison does not reset.
-struct OwnNoise : OwnWriter {
-  Generator noise{99};
-  Tensor feed_forward(const Tensor& x, Block& b) override {
-    const Tensor y = OwnWriter::feed_forward(x, b);
-    return y + randn(y.shape(), y.options(), noise) * 0.01;
-  }
-};
-
-}  // namespace
-
 TEST_CASE("unseen mistakes: hand-written models without one are the same") {
   std::vector<Comparison> all = right_nets();
-  all.push_back(compare_writers<OwnWriter>()), all.push_back(right_adam()), all.push_back(right_momentum());
+  all.push_back(right_writer());
+  for (const Comparison& c : right_optimizers()) all.push_back(c);
   for (const Comparison& c : all) {
     INFO(c.sentence());
     CHECK(c.equivalent());
@@ -38,7 +16,7 @@ TEST_CASE("unseen mistakes: hand-written models without one are the same") {
 }
 
 TEST_CASE("unseen mistakes: a model that keeps a state is not repeatable") {
-  for (const Comparison& c : {compare_writers<GrowingMask>(), compare_writers<OwnNoise>()}) {
+  for (const Comparison& c : unrepeatable_writers()) {
     CHECK(c.verdict == Verdict::undecided);
     CHECK_THAT(c.reason, StartsWith("the second model is not repeatable"));
   }

@@ -1,5 +1,4 @@
-// A small language model with the library's layers, and the same model in hand-written ops. Tests override single
-// steps.
+// A small language model of the library's layers, and the same model by hand, whose steps a mistake replaces.
 #pragma once
 
 #include "isonorm.h"
@@ -9,6 +8,7 @@ namespace isonorm::unseen {
 using equivalence::Comparison, equivalence::compare_gradients, training::Examples;
 
 inline constexpr int64_t kVocabulary = 11, kTime = 6, kWidth = 12, kHeads = 3, kBatch = 4;
+inline constexpr TensorOptions kF64{DType::f64};
 
 struct Block : nn::Module {
   nn::LayerNorm& norm1 = add("norm1", nn::LayerNorm(kWidth));
@@ -19,7 +19,7 @@ struct Block : nn::Module {
   nn::Linear& fc2 = add("fc2", nn::Linear(2 * kWidth, kWidth));
 };
 
-// Pre-LN with learned positions. ids [batch, time] -> logits [batch, time, vocabulary].
+// Pre-LN with learned positions, of the library's layers. ids [batch, time] -> logits [batch, time, vocabulary].
 struct Writer : nn::Module {
   nn::Embedding& tokens;
   nn::Embedding& positions = add("positions", nn::Embedding(kTime + 2, kWidth));
@@ -43,49 +43,58 @@ struct Writer : nn::Module {
   }
 };
 
-// The same model by hand. A test overrides the step with the mistake.
+inline Tensor split_heads(const Tensor& x) {
+  return permute(reshape(x, {x.size(0), x.size(1), kHeads, kWidth / kHeads}), {0, 2, 1, 3});
+}
+inline Tensor centred(const Tensor& x, int axis = -1) { return x - mean(x, {axis}, true); }
+inline Tensor divided(const Tensor& c, const Tensor& variance, nn::LayerNorm& layer, double eps = 1e-5) {
+  return c / sqrt(variance + eps) * layer.weight + layer.bias;
+}
+
+// The same model by hand. A mistake replaces a step.
 struct OwnWriter : Writer {
   using Writer::Writer;
+  using Step = std::function<Tensor(const Tensor&)>;
+  using OfBlock = std::function<Tensor(const Tensor&, Block&)>;
 
-  virtual Tensor embed(const Tensor& ids) {
+  Step embed = [this](const Tensor& ids) {
     return embedding(tokens.weight, ids) + embedding(positions.weight, arange(ids.size(1)));
-  }
-  virtual Tensor normalize(const Tensor& x, nn::LayerNorm& layer) {
-    const Tensor centred = x - mean(x, {-1}, true);
-    const Tensor variance = mean(square(centred), {-1}, true);
-    return centred / sqrt(variance + 1e-5) * layer.weight + layer.bias;
-  }
-  static Tensor split_heads(const Tensor& x) {
-    return permute(reshape(x, {x.size(0), x.size(1), kHeads, kWidth / kHeads}), {0, 2, 1, 3});
-  }
+  };
+  std::function<Tensor(const Tensor&, nn::LayerNorm&)> normalize = [](const Tensor& x, nn::LayerNorm& layer) {
+    const Tensor c = centred(x);
+    return divided(c, mean(square(c), {-1}, true), layer);
+  };
   // Three tensors [batch, heads, time, size].
-  virtual std::vector<Tensor> queries_keys_values(const Tensor& packed) {
+  std::function<std::vector<Tensor>(const Tensor&)> queries_keys_values = [](const Tensor& packed) {
     std::vector<Tensor> parts = chunk(packed, 3, -1);
     for (Tensor& p : parts) p = split_heads(p);
     return parts;
-  }
-  virtual Tensor scores(const Tensor& q, const Tensor& k) {
+  };
+  std::function<Tensor(const Tensor&, const Tensor&)> scores = [](const Tensor& q, const Tensor& k) {
     return matmul(q, transpose(k, -2, -1)) / std::sqrt(static_cast<double>(kWidth / kHeads));
-  }
-  virtual Tensor hidden(int64_t time) { return triu(ones({time, time}, {DType::u8}), 1); }
-  virtual Tensor probabilities(const Tensor& scores) {
-    return softmax(masked_fill(scores, hidden(scores.size(-1)), -std::numeric_limits<double>::infinity()), -1);
-  }
-  Tensor attend(const Tensor& x, Block& b) {
-    const std::vector<Tensor> p = queries_keys_values(b.qkv(x));
-    const Tensor mixed = permute(matmul(probabilities(scores(p[0], p[1])), p[2]), {0, 2, 1, 3});
-    return b.proj(reshape(mixed, x.shape()));
-  }
-  virtual Tensor activate(const Tensor& x) { return x * (erf(x / std::sqrt(2.0)) + 1) / 2; }
-  virtual Tensor feed_forward(const Tensor& x, Block& b) { return b.fc2(activate(b.fc1(x))); }
-  virtual Tensor run(Block& b, const Tensor& x) {
+  };
+  std::function<Tensor(int64_t)> hidden = [](int64_t time) { return triu(ones({time, time}, {DType::u8}), 1); };
+  Step probabilities = [this](const Tensor& s) {
+    return softmax(masked_fill(s, hidden(s.size(-1)), -std::numeric_limits<double>::infinity()), -1);
+  };
+  Step mixed = [this](const Tensor& packed) {  // [batch, heads, time, size]
+    const std::vector<Tensor> p = queries_keys_values(packed);
+    return matmul(probabilities(scores(p[0], p[1])), p[2]);
+  };
+  OfBlock attend = [this](const Tensor& x, Block& b) {
+    return b.proj(reshape(permute(mixed(b.qkv(x)), {0, 2, 1, 3}), x.shape()));
+  };
+  Step activate = [](const Tensor& x) { return x * (erf(x / std::sqrt(2.0)) + 1) / 2; };
+  OfBlock feed_forward = [this](const Tensor& x, Block& b) { return b.fc2(activate(b.fc1(x))); };
+  OfBlock run = [this](const Tensor& x, Block& b) {
     const Tensor after = x + attend(normalize(x, b.norm1), b);
     return after + feed_forward(normalize(after, b.norm2), b);
-  }
-  virtual Tensor logits(const Tensor& x) { return head(normalize(x, norm)); }
+  };
+  Step logits = [this](const Tensor& x) { return head(normalize(x, norm)); };
+
   Tensor forward(const Tensor& ids) override {
     Tensor x = embed(ids);
-    for (Block* b : blocks) x = run(*b, x);
+    for (Block* b : blocks) x = run(x, *b);
     return logits(x);
   }
 };
@@ -95,13 +104,6 @@ inline Examples sentences(int64_t step) {
   Generator data{5, static_cast<uint64_t>(step)};
   const Tensor ids = randint(0, kVocabulary, {kBatch, kTime + 1}, kCpu, data);
   return {narrow(ids, 1, 0, kTime), contiguous(narrow(ids, 1, 1, kTime))};
-}
-
-template <class B, class A = Writer> Comparison compare_writers() {
-  manual_seed(2);
-  A a;
-  B b;
-  return compare_gradients(a, b, {}, training::cross_entropy_of, sentences);
 }
 
 }  // namespace isonorm::unseen

@@ -151,3 +151,12 @@ TEST_CASE("verify: what convert makes of subnormal writers is the same function,
       CHECK_FALSE(verify_models(with_tensor(file, "blocks.0.attn.proj.weight", other), there).equivalent());
     }
 }
+
+TEST_CASE("verify: an option that is computed from others is equal to its computed value") {
+  manual_seed(3);
+  const nn::TransformerOptions t{.width = 8, .depth = 2, .heads = 2, .mlp_width = 12, .affine = true};
+  nn::EncoderDecoder model({.vocab = 9, .context = 6, .decoder_depth = 2, .transformer = t});
+  const ModelFile file = filled_file(model);
+  CHECK(verify_models(file, with_option(file, "decoder_depth", "0")).equivalent());
+  CHECK_FALSE(verify_models(file, with_option(file, "pad", "1")).equivalent());
+}

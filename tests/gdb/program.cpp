@@ -1,4 +1,4 @@
-// What gdb_test.py looks at.
+// The program that gdb_test.py inspects.
 #include "isonorm.h"
 
 using namespace isonorm;

@@ -46,7 +46,7 @@ const Case kCases[] = {
     {"other_alignment", "the address is not a multiple of the pack", "not a multiple", "not a multiple", x_of, 128},
 };
 
-// What is reported when the kernel runs in a process of its own; empty if all is well.
+// The report of a kernel that runs in a process of its own; empty if it finds no mistake.
 std::string found(const Case& c, bool right, uint64_t seed) {
   return said_by([&] {
     gpu::emulated::schedule() = {seed, c.mistake == "no_atomic" ? 2 : 1};

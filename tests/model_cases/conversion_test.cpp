@@ -1,4 +1,4 @@
-// Files of models: every form is one function, and a change of a tensor is seen. ONNX files compute it, too.
+// Files of models: every form is one function, and a change of a tensor is seen. ONNX and GGUF files have it, too.
 #include "tests/model_cases/verbs.h"
 
 using namespace isonorm;
@@ -39,6 +39,12 @@ TEST_CASE("models: a file is converted to every form and back, and verify sees a
     INFO(p.name << ", entry " << at);
     const bool blind = at >= p.blind_begin && at < p.blind_end;
     CHECK(equivalent(file, edited(there, p.name, [&](auto& v) { v[static_cast<size_t>(at)] += 1e-3; })) == blind);
+    if (&c.model.row() != &training::kGpt || !c.model.flag("tied")) return;
+    for (const streams::NamedParameter& q : parameters) {  // norms that keep their gains and biases
+      if (q.name.find("norm") == std::string::npos || q.blind_end > q.blind_begin) continue;
+      INFO(q.name);
+      CHECK_FALSE(equivalent(file, with_tensor(there, q.name, there.state.at(q.name) + 0.01)));
+    }
   });
 }
 
@@ -49,5 +55,16 @@ TEST_CASE("models: an ONNX file computes the logits, as stored and in compressed
     for (const int64_t opset : onnx::kOpsets) check_close(onnx_logits(file, inputs, opset), expected, kRounding);
     if (!c.refused.contains(Promise::convert))
       check_close(onnx_logits(converted_exactly(file, Form::crms_norm), inputs, 23), expected, kRounding);
+  });
+}
+
+TEST_CASE("models: the keys and tensors of a GGUF file give the logits") {
+  each_model(Promise::gguf, [](const ModelCase& c) {
+    training::ModelFile file = file_of(c);
+    for (const auto& [name, tensor] : file.state) copy_into(tensor, tensor.to(DType::f32).to(DType::f64));
+    const Tensor inputs = batch_of(c).inputs;
+    const InGguf there = through_gguf(c, file);
+    // The file's eps is in f32; the sums of squares are far above it.
+    check_close(naive_logits(there.model, there.weights, inputs), naive_logits(c.model, file.state, inputs), 1e-10);
   });
 }

@@ -1,5 +1,6 @@
 // Logits and gradients equal the formulas in single ops, in every form of the stream, at once and token by token.
 #include "autograd/engine.h"
+#include "io/safetensors.h"
 #include "nn/encoder_decoder.h"
 #include "nn/gpt.h"
 #include "nn/modes.h"
@@ -61,6 +62,56 @@ TEST_CASE("models: logits and gradients equal the formulas in single ops") {
           CHECK(largest(narrow(g, 0, keys, shared)) > 1e4 * kRounding * scale);
       }
     }
+}
+
+TEST_CASE("models: translators have PyTorch's logits and gradients with every arrangement") {
+  const TensorMap fixture = load_safetensors("tests/fixtures/translate.safetensors");  // torch_translate.py
+  const Tensor ids = cat({fixture.at("source"), fixture.at("target")}, 1), labels = fixture.at("labels");
+  size_t compared = 0;
+  for (const ModelCase& c : model_cases()) {
+    const std::string arrangement = c.model.transformer().connection.name;
+    if (c.name != "translator, " + arrangement + ", affine") continue;
+    INFO(c.name);
+    ++compared;
+    const std::unique_ptr<nn::Module> model = drawn(c, own_form(c));
+    const std::vector<nn::NamedParameter> parameters = model->named_parameters();
+    TensorMap weights;
+    for (const nn::NamedParameter& p : parameters) weights.add(p.name, fixture.at("weight/" + p.name));
+    model->load_state_dict(weights);
+    const Tensor logits = (*model)(ids), loss = cross_entropy(logits, labels);
+    check_close(logits, fixture.at(arrangement + "/logits"), 1e-12);
+    check_close(loss, fixture.at(arrangement + "/loss"), 1e-13);
+    backward(loss);
+    // For each gradient, the fixture has the sum of squares, and the sum of entries times cosines of their positions.
+    const TensorMap sums = nn::below(fixture, arrangement + "/sums/");
+    CHECK(sums.size() == parameters.size());
+    double all = 0;
+    for (const auto& [name, sum] : sums) all += sum.to_vector<double>()[0];
+    for (const nn::NamedParameter& p : parameters) {
+      INFO(p.name);
+      const std::vector<double> g = p.tensor.grad().to_vector<double>(), expected = sums.at(p.name).to_vector<double>();
+      double squares = 0, along = 0;
+      for (size_t i = 0; i < g.size(); ++i) squares += g[i] * g[i], along += g[i] * std::cos(static_cast<double>(i));
+      CHECK(std::abs(squares - expected[0]) <= 1e-11 * all);
+      CHECK(std::abs(along - expected[1]) <= 1e-11 * std::sqrt(all * static_cast<double>(g.size())));
+    }
+  }
+  CHECK(compared == std::size(nn::kArrangements));
+}
+
+TEST_CASE("models: without blocks a model computes, or its arrangement is refused") {
+  for (const ModelCase& c : model_cases()) {
+    const nn::Arrangement& a = c.model.transformer().connection;
+    if (c.name != text("gpt, ", a.name)) continue;
+    INFO(c.name);
+    training::ModelOptions m = c.model;
+    m.transformer().depth = 0;
+    if (a.bare_entry)
+      CHECK_THROWS_WITH(
+          m.make(), text("transformer: depth 0 with connections ", a.name, ", which have norms only in their blocks"));
+    else
+      CHECK_NOTHROW((*m.make())(batch_of(c).inputs));
+  }
 }
 
 TEST_CASE("models: every form of the stream gives the same logits and gradients") {

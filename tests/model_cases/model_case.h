@@ -19,7 +19,8 @@ enum class Promise {
   prove,            // prove() finds all forms equivalent, and every negative control different.
   audit,            // audit() finds the directions that the loss does not see.
   tensor_parallel,  // Ranks that share heads and hidden units compute the model of one rank.
-  onnx              // An ONNX file computes the logits.
+  onnx,             // An ONNX file computes the logits.
+  gguf              // The keys and tensors of a GGUF file give the logits.
 };
 
 struct ModelCase {

@@ -1,4 +1,6 @@
 // The rows. An option gets a row of its own at the end of the list of its model.
+#include <set>
+
 #include "core/tensor.h"
 #include "streams/transformer.h"
 #include "tests/model_cases/model_case.h"
@@ -33,8 +35,15 @@ ModelOptions translator(const nn::TransformerOptions& t = {}, Own own = {}) {
   return with(ModelOptions(training::kTranslator, small(t), {{"vocab", 9}, {"context", 5}}), own);
 }
 
-// Adds the refusals that follow from the model's kind and arrangement.
-Refused with_common(Refused refused, const ModelOptions& m) {
+// Rows that an architecture of llama.cpp computes.
+const std::set<std::string> kInLlamaCpp = {"gpt, pre_ln, affine",         "gpt, pre_ln, affine, tied",
+                                           "gpt, parallel branches",      "gpt, parallel branches of one norm",
+                                           "gpt, ALiBi, 4 heads",         "gpt, ALiBi, 6 heads",
+                                           "gpt, gains that begin scaled"};
+
+// Adds the refusals that follow from the row's name, kind and arrangement.
+Refused with_common(Refused refused, const std::string& name, const ModelOptions& m) {
+  if (!kInLlamaCpp.contains(name)) refused.insert({Promise::gguf, "no architecture of llama.cpp"});
   const nn::Arrangement& a = m.transformer().connection;
   const bool translates = &m.row() == &training::kTranslator;
   if (translates || !(a == nn::kPreLn)) refused.insert({Promise::onnx, "no graph is known of"});
@@ -48,7 +57,8 @@ Refused with_common(Refused refused, const ModelOptions& m) {
 std::vector<ModelCase> all_cases() {
   std::vector<ModelCase> all;
   const auto add = [&](const std::string& name, const ModelOptions& m, const Refused& refused = {}) {
-    all.push_back({text(m.row().name, ", ", name), m, with_common(refused, m)});
+    const std::string whole = text(m.row().name, ", ", name);
+    all.push_back({whole, m, with_common(refused, whole, m)});
   };
   for (const nn::Arrangement& a : nn::kArrangements) {
     const nn::TransformerOptions plain{.connection = a}, affine{.affine = true, .connection = a};
@@ -60,7 +70,9 @@ std::vector<ModelCase> all_cases() {
     add(name, vit(plain));
     add(name + ", affine, mean pooling", vit(affine, {{"mean_pool", true}}));
     add(name, translator(plain));
-    add(name + ", affine", translator(affine, {{"decoder_depth", 5}}));
+    // tests/fixtures/translate.safetensors has the same sizes.
+    add(name + ", affine",
+        translator({.width = 6, .heads = 2, .affine = true, .connection = a}, {{"decoder_depth", 5}}));
     add(name + ", affine, tied", translator(affine, {{"tied", true}, {"shared", true}}));
   }
 
@@ -77,14 +89,22 @@ std::vector<ModelCase> all_cases() {
   for (const Positions p : {Positions::rotary, Positions::rotary_halves, Positions::none})
     add(text(name_of(p), " positions"), gpt({.positions = p}));
   for (const int64_t heads : {4, 6})  // and no power of 2
-    add(text("ALiBi, ", heads, " heads"), gpt({.heads = heads, .head_width = 2, .positions = Positions::alibi}),
+    add(text("ALiBi, ", heads, " heads"),
+        gpt({.heads = heads,
+             .head_width = 2,
+             .positions = Positions::alibi,
+             .affine = true,
+             .norm_bias = false,
+             .bias = false}),
         {{Promise::tensor_parallel, "ALiBi"}});
   add("base of rotary positions", gpt({.head_width = 4, .positions = Positions::rotary, .rotary_base = 50}));
   add("share of rotary positions", gpt({.head_width = 4, .positions = Positions::rotary_halves, .rotary_share = 0.5}));
   for (const NormKind kind : {NormKind::layer, NormKind::rms})
     add(text(name_of(kind), " of queries and keys"), gpt({.head_width = 4, .qk_norm = kind, .affine = true}));
-  add("parallel branches", gpt({.parallel = true, .affine = true}));
-  add("parallel branches of one norm", gpt({.parallel = true, .shared_norm = true, .affine = true}));
+  const Positions halves = Positions::rotary_halves;
+  add("parallel branches", gpt({.positions = halves, .parallel = true, .affine = true}));
+  add("parallel branches of one norm",
+      gpt({.positions = halves, .parallel = true, .shared_norm = true, .affine = true}, {{"head_bias", true}}));
   add("gains without biases", gpt({.affine = true, .norm_bias = false}));
   add("gains that begin scaled", gpt({.affine = true, .scaled_gains = true}));
   add("no biases", gpt({.bias = false}));

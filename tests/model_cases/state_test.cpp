@@ -24,8 +24,7 @@ std::unique_ptr<nn::Module> copy_of(const nn::Module& module) {
   return std::make_unique<nn::EncoderDecoder>(nn::clone(dynamic_cast<const nn::EncoderDecoder&>(module)));
 }
 
-// What shows in a model with these options: names, shapes and initial values of its parameters, and its outputs in
-// training.
+// Everything that these options can change: names, shapes and initial values of parameters, and outputs in training.
 std::string seen(const training::ModelOptions& options) {
   const NoGrad no_grad;
   manual_seed(1);

@@ -49,6 +49,16 @@ TEST_CASE("models: all forms train as one, and negative controls do not") {
   });
 }
 
+TEST_CASE("models: the grid of every arrangement is as theory says") {
+  for (const ModelCase& c : model_cases()) {
+    const nn::Arrangement& a = c.model.transformer().connection;
+    if (c.name != text("gpt, ", a.name)) continue;
+    const equivalence::TableResult r = grid(a);
+    INFO(c.name << ": " << reports::closing(equivalence::document_of({&r, 1})));
+    CHECK(r.as_expected());
+  }
+}
+
 TEST_CASE("models: an audit finds the directions that the loss does not see") {
   each_model(Promise::audit, [](const ModelCase& c) {
     const equivalence::AuditResult r = equivalence::audit(small_training(c));

@@ -2,11 +2,15 @@
 #pragma once
 
 #include "equivalence/compare/audit.h"
+#include "equivalence/grid/grid.h"
 #include "equivalence/lockstep/prove.h"
+#include "equivalence/text/grid_text.h"
+#include "exchange/hub/gguf.h"
 #include "exchange/onnx/model.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/model_cases/model_case.h"
 #include "tests/support/small_images.h"
+#include "tests/tools/gguf_file.h"
 #include "tests/tools/onnx_runtime.h"
 
 namespace isonorm::test {
@@ -43,11 +47,70 @@ inline equivalence::ProofResult proof(const ModelCase& c) {
   return equivalence::prove({.training = small_training(c), .controls = 2});
 }
 
+// The grid of an arrangement with two optimizers, after a short training.
+inline equivalence::TableResult grid(const nn::Arrangement& a) {
+  equivalence::TableOptions o;
+  o.connection = a, o.depth = 4, o.steps = 8, o.seeds = 1, o.controls = 2;
+  o.columns = {equivalence::recipe("momentum"), equivalence::recipe("adamw")};
+  return equivalence::table(o);
+}
+
 // The logits that an ONNX file of the model computes.
 inline Tensor onnx_logits(const training::ModelFile& file, const Tensor& inputs, int64_t opset) {
   const TempFolder folder;
   onnx::save_model(folder / "model.onnx", file.state, training::ModelOptions(file.description), {}, DType::f64, opset);
   return onnx_runtime::run(onnx_runtime::open(folder / "model.onnx"), inputs);
+}
+
+// The model in a GGUF file: the row's options with the numbers in the file's keys, and the weights.
+struct InGguf {
+  training::ModelOptions model;
+  TensorMap weights;
+};
+
+// Writes a GGUF file of the first architecture that has exactly the row's options, and reads it.
+inline InGguf through_gguf(const ModelCase& c, const training::ModelFile& file) {
+  const Metadata ours = training::ModelOptions(file.description).description();
+  const TempFolder folder;
+  for (const hub::Port& port : hub::gguf_ports()) {
+    if (port.model != c.model.row().name) continue;
+    training::ModelOptions theirs(c.model.row());
+    json config;
+    try {
+      config = exported_config(port, json::object(), ours);
+      for (const auto& [option, value, _] : port_options(port, hub::Config(dump(config))))
+        theirs.options(option).at(0).set(value);
+      theirs = theirs.complete();
+    } catch (const Error&) {
+      continue;
+    }
+    const Metadata there = theirs.description();
+    const auto differs = [&](const auto& entry) {
+      return !training::is_training_only(entry.first) && there.at(entry.first) != entry.second;
+    };
+    if (std::ranges::any_of(ours, differs)) continue;
+    write_gguf(folder / "model.gguf", port, config, ours, exported(port, file.state, ours), {}, nullptr);
+    const gguf::Gguf g = gguf::gguf_of(folder / "model.gguf");
+    const auto key = [&](const char* name) -> double {
+      const auto at = g.keys.find(text(port.type, '.', name));
+      return at == g.keys.end() ? 0 : at->second.get<double>();
+    };
+    const auto whole = [&](const char* name) { return static_cast<int64_t>(key(name)); };
+    InGguf found{c.model, {}};
+    found.model.fit({{"vocab", whole("vocab_size")}, {"context", whole("context_length")}});
+    nn::TransformerOptions& t = found.model.transformer();
+    t.width = whole("embedding_length"), t.depth = whole("block_count"), t.mlp_width = whole("feed_forward_length");
+    t.heads = whole("attention.head_count"), t.kv_heads = whole("attention.head_count_kv");
+    t.head_width = whole("attention.key_length");
+    t.eps = key("attention.layer_norm_epsilon") + key("attention.layer_norm_rms_epsilon");
+    if (rotates(t.positions)) t.rotary_base = key("rope.freq_base");
+    const bool turns = std::ranges::count(port.parts, hub::Port::Change::turned, &hub::Port::Part::change) > 0;
+    for (const auto& [name, tensor] : file.state)
+      found.weights.add(name, gguf::ours(g, name, t.head_width, turns).to(DType::f64));
+    return found;
+  }
+  check(false, "no architecture of llama.cpp has this model");
+  return {c.model, {}};
 }
 
 }  // namespace isonorm::test

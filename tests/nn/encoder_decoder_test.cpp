@@ -1,5 +1,4 @@
-// The encoder-decoder: every connection compared with PyTorch, padding, beam search.
-#include "io/safetensors.h"
+// The encoder-decoder: constants of its arrangements, padding, refusals. tests/model_cases compares it with PyTorch.
 #include "nn/residual/all.h"
 #include "streams/transformer.h"
 #include "tests/nn/models.h"
@@ -26,38 +25,6 @@ EncoderDecoderOptions options(const Arrangement& a) {
 const double kRounding = 60 * std::sqrt(10) * 100 * 0x1p-52;
 
 }  // namespace
-
-TEST_CASE("translate: every connection has PyTorch's logits and gradients") {
-  const TensorMap fixture = load_safetensors("tests/fixtures/translate.safetensors");  // torch_translate.py
-  const Tensor ids = cat({fixture.at("source"), fixture.at("target")}, 1), labels = fixture.at("labels");
-  for (const Arrangement& a : kArrangements) {
-    INFO(a.name);
-    EncoderDecoder model(options(a));
-    model.to(DType::f64);
-    TensorMap weights;
-    for (const NamedParameter& p : model.named_parameters()) weights.add(p.name, fixture.at("weight/" + p.name));
-    model.load_state_dict(weights);
-    const Tensor logits = model(ids), loss = cross_entropy(logits, labels);
-    check_close(logits, fixture.at(text(a.name, "/logits")), 1e-12);
-    check_close(loss, fixture.at(text(a.name, "/loss")), 1e-13);
-    backward(loss);
-    size_t used = 0;
-    for (const auto& [name, t] : fixture) used += name.starts_with(text(a.name, "/sums/"));
-    CHECK(used == model.named_parameters().size());
-    double all = 0;  // sum of squares of the whole gradient
-    for (const NamedParameter& p : model.named_parameters())
-      all += fixture.at(text(a.name, "/sums/", p.name)).to_vector<double>()[0];
-    for (const NamedParameter& p : model.named_parameters()) {
-      INFO(p.name);
-      const std::vector<double> g = p.tensor.grad().to_vector<double>(),
-                                sums = fixture.at(text(a.name, "/sums/", p.name)).to_vector<double>();
-      double squares = 0, along = 0;
-      for (size_t i = 0; i < g.size(); ++i) squares += g[i] * g[i], along += g[i] * std::cos(static_cast<double>(i));
-      CHECK(std::abs(squares - sums[0]) <= 1e-11 * all);
-      CHECK(std::abs(along - sums[1]) <= 1e-11 * std::sqrt(all * static_cast<double>(g.size())));
-    }
-  }
-}
 
 // tests/nn/torch_modules_test.cpp compares the outputs with shared keys with PyTorch.
 TEST_CASE("translate: keys are shared in all attention, and the bias of those of the source is blind") {

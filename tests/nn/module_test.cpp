@@ -48,20 +48,6 @@ TEST_CASE("names are unique and have no dots") {
   CHECK_THROWS_WITH(Dotted(), Contains("dot"));
 }
 
-TEST_CASE("a clone has the values and tensors of its own") {
-  Net net;
-  Net copy = clone(net);
-  check_close(copy.fc1.weight, net.fc1.weight, 0);
-  fill(copy.fc1.weight, 0);
-  CHECK(amax(abs(net.fc1.weight)).item() > 0);
-  const VitOptions options{.transformer = {.width = 8, .depth = 1, .heads = 2}};
-  Vit vit(options);
-  vit.to(DType::f64);
-  Vit twin = clone(vit);
-  const Tensor x = randn({2, 28, 28, 1}, {DType::f64});
-  check_close(twin(x), vit(x), 0);
-}
-
 TEST_CASE("converting a module keeps handles alive") {
   Net net;
   const Tensor handle = net.parameters().front();

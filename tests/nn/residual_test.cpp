@@ -153,14 +153,10 @@ TEST_CASE("what an arrangement cannot be is refused in a line") {
                       "post-normalised connections need a norm, the norm is none");
     CHECK_THROWS_WITH(streams::make<Gpt>({.transformer = transformer(a)}, {.centre_readers = true}),
                       Contains("readers are to be centred"));
-    CHECK_THROWS_WITH(build(a, {.depth = 0}), text("transformer: depth 0 with connections ", a.name,
-                                                   ", which have norms only in their blocks"));
   }
   CHECK_THROWS_WITH(streams::make<Gpt>({.tied = true, .transformer = {.depth = 1, .connection = kPostLn}},
                                        {.form = Form::rms_norm, .storage = Stored::mapped}),
                     Contains("needs raw storage"));
   CHECK_THROWS_WITH(build(kResiDual, {.depth = 1, .affine = true, .final_norm = false}),
                     "residual: with affine norms the last norm cannot be left out");
-  for (const Arrangement& a : kArrangements)
-    if (!a.reads_embeddings) CHECK_NOTHROW(build(a, {.depth = 0})(zeros({1, 2}, {.dtype = DType::i64})));
 }

@@ -137,40 +137,6 @@ TEST_CASE("tensor parallel: a part on each rank is the whole model, in every for
       }
 }
 
-TEST_CASE("tensor parallel: of images, and never of a decoder that reads another stack") {
-  const nn::VitOptions o{.image = 8, .patch = 2, .classes = 3, .transformer = Setting().options().transformer};
-  const streams::StreamOptions on{.form = Form::crms_norm};
-  manual_seed(3);
-  nn::Vit model = streams::make<nn::Vit>(o, on);
-  model.to(DType::f64);
-  const Tensor images = randn({2, 8, 8, 1}, {DType::f64}), w = randn({2, 3}, {DType::f64}), logits = model(images);
-  backward(sum(logits * w));
-  const auto gradients_of = [](const nn::Module& m) {
-    TensorMap gradients;
-    for (const nn::NamedParameter& p : m.named_parameters()) gradients.add(p.name, p.tensor.grad());
-    return gradients;
-  };
-  const TensorMap expected = gradients_of(model);
-  run_ranks(2, [&](Group& g) {
-    nn::Vit part = streams::make<nn::Vit>(part_of(o, g), on);
-    part.to(DType::f64);
-    TensorParallel split(part, o.transformer, g);
-    split.load(model.state_dict());
-    const Tensor found = part(images);
-    check(amax(abs(found - logits)).item() <= kClose * amax(abs(logits)).item(), "other logits");
-    backward(sum(found * w));
-    check_close(split.whole(gradients_of(part)), expected);
-  });
-  CHECK_THROWS_WITH(run_ranks(2,
-                              [](Group& g) {
-                                nn::EncoderDecoderOptions both;
-                                both.transformer = Setting().options().transformer;
-                                nn::EncoderDecoder part(part_of(both, g));
-                                TensorParallel(part, both.transformer, g);
-                              }),
-                    Contains("is cross-attention, which is not supported"));
-}
-
 TEST_CASE(
     "tensor parallel: what is sent is twice a branch's output and twice what a branch reads, whatever shares the "
     "rows") {

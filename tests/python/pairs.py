@@ -16,9 +16,7 @@ def images(n=3, seed=0):
 
 def net(norm=None, act=None, eps=1e-5, p=0.0):
     torch.manual_seed(1)
-    return nn.Sequential(
-        nn.Linear(8, 16), norm or nn.LayerNorm(16, eps=eps), act or nn.GELU(), nn.Dropout(p), nn.Linear(16, 5)
-    )
+    return nn.Sequential(nn.Linear(8, 16), norm or nn.LayerNorm(16, eps=eps), act or nn.GELU(), nn.Dropout(p), nn.Linear(16, 5))
 
 
 class ByHand(nn.Module):

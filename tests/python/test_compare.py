@@ -25,9 +25,7 @@ class Same(unittest.TestCase):
 
     def test_training(self):
         for optimizer in (sgd, adamw):
-            r = isonorm.compare(
-                net(), ByHand(), batches=images(), loss=F.cross_entropy, map=NAMES, carry=True, optimizer=optimizer
-            )
+            r = isonorm.compare(net(), ByHand(), batches=images(), loss=F.cross_entropy, map=NAMES, carry=True, optimizer=optimizer)
             self.assertEqual((r.verdict, r.steps), ("equivalent", 20), r)
 
     def test_progress(self):
@@ -193,7 +191,7 @@ class Otherwise(unittest.TestCase):
         class Idle(nn.Module):
             def __init__(self):
                 super().__init__()
-                # Of nine eight are probed: all but the one that does something.
+                # Eight of nine are probed; the ninth does something.
                 self.all = nn.ParameterList([*(torch.ones(3) for _ in range(8)), torch.randn(5, 8)])
 
             def forward(self, x):

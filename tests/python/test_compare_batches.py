@@ -62,9 +62,7 @@ class Endless(unittest.TestCase):
 
     def test_generators(self):
         for optimizer, read in (None, 5), (sgd, 20):
-            r = isonorm.compare(
-                net(), net(), batches=self.reading(images()), loss=F.cross_entropy, optimizer=optimizer, steps=20
-            )
+            r = isonorm.compare(net(), net(), batches=self.reading(images()), loss=F.cross_entropy, optimizer=optimizer, steps=20)
             self.assertTrue(r, r)
             self.assertEqual(self.read, read)
             self.assertIn(f", {read} batches (no more were read)\n", str(r))
@@ -115,15 +113,7 @@ class Endless(unittest.TestCase):
                     os.kill(os.getpid(), signal.SIGINT)
 
             with self.assertRaises(KeyboardInterrupt):
-                isonorm.compare(
-                    net(),
-                    net(),
-                    batches=self.reading(images()),
-                    loss=F.cross_entropy,
-                    optimizer=sgd,
-                    progress=press,
-                    points=1,
-                )
+                isonorm.compare(net(), net(), batches=self.reading(images()), loss=F.cross_entropy, optimizer=sgd, progress=press, points=1)
             self.assertEqual(seen.count(phase), 1)
 
     def test_refuses(self):
@@ -206,9 +196,7 @@ class Mappings(unittest.TestCase):
         words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0, "a": 1, "b": 2, "[PAD]": 3}, "[UNK]"))
         words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
         tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, pad_token="[PAD]")
-        config = transformers.BertConfig(
-            vocab_size=4, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
-        )
+        config = transformers.BertConfig(vocab_size=4, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
         torch.manual_seed(0)
         a = transformers.BertModel(config, add_pooling_layer=False)
         enc = tokenizer(["a b", "b b a", "a"], padding=True, return_tensors="pt")

@@ -69,10 +69,7 @@ class Right(unittest.TestCase):
         return r
 
     def test_a_module_that_computes_in_f32(self):
-        for a, b, who in (
-            (Casting(torch.float32), Casting(), "a"),
-            (Casting(), Casting(torch.float32), "b"),
-        ):
+        for a, b, who in ((Casting(torch.float32), Casting(), "a"), (Casting(), Casting(torch.float32), "b")):
             r = self.equivalent(a, b, optimizer=sgd)
             self.assertEqual((r.dtype, r.steps), ("f32", 6))
             self.assertRegex(r.why_f32, rf"^{who} \(Casting\) computes in f32, so both .* they are off by \d\.\de-0[78]$")

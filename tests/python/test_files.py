@@ -49,10 +49,7 @@ def load(path):
     header = json.loads(content[8 : 8 + length])
     header.pop("__metadata__", None)
     body = content[8 + length :]
-    return {
-        n: np.frombuffer(body[t["data_offsets"][0] : t["data_offsets"][1]], np.float32).reshape(t["shape"])
-        for n, t in header.items()
-    }
+    return {n: np.frombuffer(body[t["data_offsets"][0] : t["data_offsets"][1]], np.float32).reshape(t["shape"]) for n, t in header.items()}
 
 
 class InAFolder(unittest.TestCase):

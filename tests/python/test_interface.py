@@ -47,10 +47,7 @@ class Signatures(unittest.TestCase):
 
 class Texts(unittest.TestCase):
     def test_repr_is_str(self):
-        for r in (
-            RESULT,
-            isonorm.FileResult({"verdict": "equivalent", "text": "one\ntwo\n"}),
-        ):
+        for r in (RESULT, isonorm.FileResult({"verdict": "equivalent", "text": "one\ntwo\n"})):
             self.assertEqual(repr(r), str(r))
             self.assertIn("\n", repr(r))
 

@@ -18,7 +18,7 @@ Tensor fused_loss(Net& m, const Examples& batch) { return cross_entropy(m(batch.
 Tensor gathered_loss(Net& m, const Examples& batch) {
   return neg(mean(gather(log_softmax(m(batch.inputs), -1), -1, unsqueeze(batch.targets, -1))));
 }
-// Of logits that nothing was subtracted from.
+// Logits from which nothing was subtracted.
 Tensor written_loss(Net& m, const Examples& batch) {
   const Tensor logits = m(batch.inputs), right = gather(logits, -1, unsqueeze(batch.targets, -1));
   return mean(log(sum(exp(logits), {-1})) - squeeze(right, -1));

@@ -10,7 +10,7 @@ TEST_CASE("cli: help and version are no errors") {
        {"prove", "train", "explain", "table", "experiment", "convert", "verify", "compare", "audit"}) {
     CHECK(contains(help, verb));
     CHECK_FALSE(
-        contains(f.succeeds(verb + " --help").out, "{false}"));  // what a flag is bound to is no user's business
+        contains(f.succeeds(verb + " --help").out, "{false}"));  // users must not see how a flag is bound
   }
   for (const char* line : {"--version", "prove --version"}) CHECK(f.succeeds(line).out.starts_with("isonorm "));
   const std::string prove = f.succeeds("prove --help").out;
@@ -31,7 +31,7 @@ TEST_CASE("cli: usage errors exit with 2 and name the fault") {
   f.refuses("train --widht=8", 2, "not expected: --widht=8 (is --width meant?); ");
   f.refuses("train --zzz", 2, "not expected: --zzz; ");
   f.refuses("train a --width 8 b --c=3", 2, "not expected: a b --c=3; ");
-  // Of prove: what is wrong with the first option, which is named.
+  // prove names the first wrong option.
   for (const std::string words : {"--lr fast",    "--lr -1",
                                   "--lr nan",     "--lr 0",
                                   "--lr",         "--steps 0",
@@ -91,7 +91,7 @@ TEST_CASE("cli: usage errors exit with 2 and name the fault") {
       {"table --model mlp", "mlp"},
       {"table --full --model vit", "--model"}};
   for (const auto& [line, says] : wrong) f.refuses(line, 2, says);
-  // What is shown in one dtype has no --precision.
+  // Verbs that compare rounding in one dtype have no --precision.
   for (const std::string verb : {"prove", "table", "audit"}) {
     f.refuses(verb + " --precision bf16", 2, "not expected: --precision bf16");
     f.refuses(verb + " --threads 40000", 2, "--threads: \"40000\" is not a whole number from 1 to 1024");

@@ -146,7 +146,7 @@ TEST_CASE("compare: of several streams an encoder's comes before that of the dec
   CHECK_THAT(differs(whisper + "/model.safetensors", weights, ""), Contains("different: " + weights[0]));
   CHECK_THAT(differs(whisper + "/model.safetensors", weights, " --spec " + whisper),
              Contains("different: " + weights[1]) && Contains("in the order of the layout"));
-  // What `isonorm hooks` prints says in which order it recorded.
+  // The program that `isonorm hooks` prints records the order of calls.
   const std::vector<std::string> rows = {"decoder/model.decoder.layers.0.fc1.weight.output",
                                          "encoder/model.encoder.layers.0.fc2.weight.output"};
   CHECK_THAT(differs(whisper + ".rows", rows, ""),

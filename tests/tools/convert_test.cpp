@@ -160,7 +160,7 @@ TEST_CASE("convert: a file that other tools wrote, by its description") {
   Metadata metadata;
   const TensorMap converted = load_safetensors(t / "out", &metadata);
   CHECK(metadata == Metadata{{"format", "pt"}, {"stream.form", "crms_norm"}});
-  // What a file says of itself counts: a form, and options where both say something.
+  // The form that a file states counts, and so do options that both files state.
   Metadata mapped = t.load("in").description;
   t.save("said", state, mapped);
   t.succeeds("verify @said @out" + spec);
@@ -365,5 +365,5 @@ TEST_CASE("convert: interrupted or killed at any moment it leaves a whole file o
     INFO("ended after " << 4 * i << " ms, status " << status);
     t.succeeds("verify @in @out -q");
   }
-  t.succeeds("convert @in @out --to crms_norm -q");  // what a killed run left does not stand in the way
+  t.succeeds("convert @in @out --to crms_norm -q");  // files of a killed run are no obstacle
 }

@@ -93,7 +93,7 @@ TEST_CASE("train --init: begins with the weights of a checkpoint, a safetensors 
       CHECK(std::abs(loss("--init @" + form + " --form " + asked) - trained) < 1e-13);
   }
   CHECK(std::abs(first_loss(f, kTrain + "--init @crms_norm --dtype f32") - trained) < 1e-6);
-  // Of these the gains stay behind sums and branches.
+  // These arrangements keep gains behind sums and branches.
   for (const std::string connection : {"post_ln", "sandwich"}) {
     const std::string model = "--affine --connection " + connection;
     f.succeeds(kTrain64 + model + " --steps 20 -q --checkpoint @" + connection);

@@ -108,7 +108,7 @@ TEST_CASE("families: verify compares config.json with the needs of a folder's st
           [](auto& said) { said.erase("identity"); });
   refused("bloom", "identity, recentred, scales", [](auto& said) { said["identity"] = {3}; });
   CHECK(says("dinov2", [](auto& said) { CHECK(said["scales"].size() == 4); }).code == 0);
-  // isonorm_torch.py runs the norms with what is said of them.
+  // isonorm_torch.py runs the norms by their entries.
   for (const char* norm : {"transformer.ln_f", "transformer.h.1.ln_1"})
     refused("gpt2", text("describes the norm '", norm, "' as '{\"eps\":1.0}', it is {\"eps\":1e-05}"),
             [&](auto& said) { said["norms"][norm]["eps"] = 1.0; });

@@ -21,7 +21,7 @@ const std::string kFlax = "tests/fixtures/flax/", kFamilies = "tests/fixtures/fa
 
 std::string logits_of(const std::string& name) { return kFlax + name + ".safetensors"; }
 
-// The tensors of a file of Flax under its own names, as safetensors: a folder beside that of `name`.
+// A copy of the folder `name` with the tensors of its Flax file as safetensors, under Flax's names.
 std::string as_safetensors(const Folder& f, const std::string& name, const std::string& transposed = {}) {
   const std::string copy = f / "copy";
   fs::remove_all(copy), fs::create_directory(copy);

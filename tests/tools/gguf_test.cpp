@@ -1,125 +1,21 @@
 // isonorm export IN OUT.gguf: the file follows ggml's docs/gguf.md, and its keys and tensors follow from the model.
 // tests/fixtures/run_gguf.py compares the outputs of llama.cpp on such files.
-#include "autograd/ops/index.h"
-#include "autograd/ops/shape.h"
-#include "core/memory/bytes.h"
-#include "io/half.h"
 #include "io/number_format.h"
-#include "tests/support/catch.h"
-#include "tests/support/read_text.h"
 #include "tests/support/same_bytes.h"
+#include "tests/tools/gguf_file.h"
 #include "tests/tools/small_run.h"
 #include "io/tokenizers/tokenizer.h"
 #include "training/model_file.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
+using gguf::Gguf, gguf::gguf_of, gguf::held, gguf::Stored;
 
 namespace {
-
-struct Stored {
-  uint32_t type;  // 0: f32, 1: f16, 30: bf16
-  Dims shape;     // the innermost last
-  std::string bytes;
-};
-
-struct Gguf {
-  std::map<std::string, nlohmann::json> keys;
-  std::map<std::string, Stored> tensors;
-};
-
-Gguf gguf_of(const std::string& path) {
-  const std::string file = read(path);
-  size_t at = 0;
-  const auto number = [&]<class T>(T) {
-    T x;
-    std::memcpy(&x, file.substr(at, sizeof x).data(), sizeof x);
-    return at += sizeof x, x;
-  };
-  const auto u32 = [&] { return number(uint32_t{}); };
-  const auto u64 = [&] { return number(uint64_t{}); };
-  const auto words = [&] {
-    const uint64_t n = u64();
-    return at += n, file.substr(at - n, n);
-  };
-  const std::function<nlohmann::json(uint32_t)> value = [&](uint32_t type) -> nlohmann::json {
-    if (type == 4) return u32();
-    if (type == 5) return number(int32_t{});
-    if (type == 6) return number(float{});
-    if (type == 7) return number(uint8_t{}) != 0;
-    if (type == 8) return words();
-    REQUIRE(type == 9);
-    const uint32_t element = u32();
-    nlohmann::json all = nlohmann::json::array();
-    for (uint64_t n = u64(); n > 0; --n) all.push_back(value(element));
-    return all;
-  };
-  Gguf g;
-  REQUIRE(file.substr(0, 4) == "GGUF");
-  at = 4;
-  REQUIRE(u32() == 3);
-  const uint64_t tensors = u64(), keys = u64();
-  for (uint64_t i = 0; i < keys; ++i) {
-    const std::string key = words();
-    REQUIRE(g.keys.emplace(key, value(u32())).second);
-  }
-  std::map<std::string, uint64_t> offsets;
-  for (uint64_t i = 0; i < tensors; ++i) {
-    const std::string name = words();
-    std::vector<int64_t> sizes;
-    for (uint32_t n = u32(); n > 0; --n) sizes.insert(sizes.begin(), static_cast<int64_t>(u64()));
-    Dims shape;
-    for (int64_t size : sizes) shape.push_back(size);
-    const uint32_t type = u32();
-    REQUIRE(g.tensors.emplace(name, Stored{type, shape, ""}).second);
-    REQUIRE((offsets[name] = u64()) % 32 == 0);
-  }
-  const size_t data = (at + 31) / 32 * 32;
-  for (auto& [name, t] : g.tensors) {
-    const size_t size = static_cast<size_t>(numel(t.shape)) * (t.type == 0 ? 4 : 2);
-    REQUIRE(data + offsets[name] + size <= file.size());
-    t.bytes = file.substr(data + offsets[name], size);
-  }
-  return g;
-}
-
-// The numbers in f32.
-Tensor held(const Stored& s) {
-  if (s.type == 1) {
-    Dims shape = s.shape;
-    shape.push_back(2);
-    const Tensor bytes = empty(shape, {DType::u8});
-    std::memcpy(mutable_bytes_of(bytes), s.bytes.data(), s.bytes.size());
-    return io::from_half(bytes);
-  }
-  const Tensor x = empty(s.shape, {s.type == 30 ? DType::bf16 : DType::f32});
-  std::memcpy(mutable_bytes_of(x), s.bytes.data(), s.bytes.size());
-  return x.to(DType::f32);
-}
 
 std::string folder_of(const std::string& name) {
   const std::string ports = "tests/fixtures/ports/" + name;
   return std::filesystem::exists(ports) ? ports : "tests/fixtures/families/" + name;
-}
-
-// As llama.cpp names what our tensor is; of queries, keys and values that are apart the name of all three.
-std::string their_name(std::string name) {
-  const std::pair<const char*, const char*> parts[] = {{"blocks.", "blk."},
-                                                       {"attn.qkv", "attn_qkv"},
-                                                       {"attn.proj", "attn_output"},
-                                                       {"attn.q_norm", "attn_q_norm"},
-                                                       {"attn.k_norm", "attn_k_norm"},
-                                                       {"norm1", "attn_norm"},
-                                                       {"norm2", "ffn_norm"},
-                                                       {"mlp.fc1", "ffn_up"},
-                                                       {"mlp.fc2", "ffn_down"},
-                                                       {"mlp.gate", "ffn_gate"},
-                                                       {"token.", "token_embd."},
-                                                       {"position.", "position_embd."},
-                                                       {"head.", "output."}};
-  for (const auto& [ours, theirs] : parts)
-    if (const size_t at = name.find(ours); at != name.npos) name.replace(at, std::string(ours).size(), theirs);
-  return name.starts_with("norm.") ? "output_" + name : name;
 }
 
 }  // namespace
@@ -128,7 +24,7 @@ TEST_CASE("gguf: every tensor under llama.cpp's name, and the model's options in
   const Folder f;
   struct Case {
     const char *name, *architecture;
-    bool turns;  // rotary pairs are neighbours there
+    bool turns;  // the two halves of each head's queries and keys are interleaved there
   };
   for (const Case& c : {Case{"gpt2", "gpt2", false},
                         {"gpt2_untied", "gpt2", false},
@@ -153,28 +49,11 @@ TEST_CASE("gguf: every tensor under llama.cpp's name, and the model's options in
     size_t expected = 0;
     for (const auto& [name, outline] : ours.state.outline) {
       INFO(name);
-      const Tensor x = ours.state.read(name);
-      const std::string theirs = their_name(name);
-      if (name == "head.bias" && !g.tensors.contains(theirs)) continue;  // zeros, for which there is no place
-      if (const size_t at = theirs.find("attn_qkv"); at != theirs.npos && !g.tensors.contains(theirs)) {
-        int64_t first = 0;
-        for (const auto& [part, n] : {std::pair("attn_q", heads), {"attn_k", shared}, {"attn_v", shared}}) {
-          std::string one = theirs;
-          one.replace(at, 8, part);
-          const Tensor there = held(g.tensors.at(one));
-          for (int64_t head = 0; head < n; ++head)
-            for (int64_t i = 0; i < size; ++i) {
-              const bool turned = c.turns && part != std::string("attn_v");
-              const int64_t row = turned ? i % 2 * size / 2 + i / 2 : i;  // entry i is that of the pair i / 2
-              CHECK(same_bytes(contiguous(select(there, 0, head * size + i)),
-                               contiguous(select(x, 0, first + head * size + row))));
-            }
-          first += n * size, ++expected;
-        }
-        continue;
-      }
-      CHECK(same_bytes(held(g.tensors.at(theirs)), x));
-      ++expected;
+      const Tensor there = gguf::ours(g, name, size, c.turns);
+      if (name == "head.bias" && !there.defined()) continue;  // zeros, for which there is no place
+      REQUIRE(there.defined());
+      CHECK(same_bytes(there, ours.state.read(name)));
+      expected += g.tensors.contains(gguf::their_name(name)) ? 1 : 3;
     }
     CHECK(g.tensors.size() == expected);
     const std::string prefix = text(c.architecture, '.');

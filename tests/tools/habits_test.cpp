@@ -1,4 +1,4 @@
-// What one expects of a trainer: epochs, the best checkpoint, patience, times, tables of numbers, a file of options.
+// Habits of trainers: epochs, the best checkpoint, patience, times, tables of numbers, a file of options.
 #include <map>
 
 #include "io/checkpoint.h"

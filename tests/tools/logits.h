@@ -1,4 +1,4 @@
-// What an imported model computes, beside what another program recorded of the same weights.
+// The logits of an imported model against those that another program recorded with the same weights.
 #pragma once
 
 #include <algorithm>

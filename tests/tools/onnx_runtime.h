@@ -217,7 +217,7 @@ inline std::vector<Tensor> run(const Node& n, const std::vector<Tensor>& in, int
     const int axis = dim(ints(3).at(0));
     return {slice(x, axis, ints(1).at(0), std::min(ints(2).at(0), x.size(axis)))};
   }
-  if (n.op == "Reshape") {  // 0: as it is, where it is not allowed
+  if (n.op == "Reshape") {  // 0: unchanged, if allowed
     Dims shape;
     const std::vector<int64_t> sizes = ints(1);
     const bool zero = n.attributes.contains("allowzero");

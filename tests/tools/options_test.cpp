@@ -88,7 +88,7 @@ TEST_CASE("train --preset: given options have precedence, in any order, and resu
   f.succeeds(spelled + "--steps 2 --checkpoint @c");
   CHECK(read(f / "c") == read(f / "a"));
   f.succeeds(spelled + "--checkpoint @a --steps 3 --extend");
-  // What a checkpoint says is held beside a published size, too: nothing is left to do.
+  // A checkpoint is compared with a published size, too: no step is left.
   f.succeeds(train + "--preset 9m --steps 3 --lr 0.5 --warmup 1 --checkpoint @p");
   f.succeeds(train + "--preset 9m --checkpoint @p");
   CHECK(load_checkpoint(f / "p").values.at("lr") == "0.5");

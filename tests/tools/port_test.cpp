@@ -1,4 +1,4 @@
-// Published models as ours and back: what the program computes of them is what transformers does
+// Published models are imported and exported; the program and transformers compute the same logits
 // (tests/fixtures/ports.py).
 #include <filesystem>
 

@@ -91,7 +91,7 @@ struct Folder : TempFolder {
   ChildResult run(const std::string& line, const ChildOptions& options = {}) const {
     return run_child(words(line), options);
   }
-  // What the program says that ends with `code`.
+  // Runs the program, which must end with `code`.
   ChildResult gives(int code, const std::string& line, const ChildOptions& options = {}) const {
     const ChildResult r = run(line, options);
     INFO(line << "\n" << r.out << r.err);
@@ -119,7 +119,7 @@ inline std::string changed(const Folder& f, const std::string& folder, const std
   return copy;
 }
 
-// Of a training of one step.
+// The loss of a training of one step.
 inline double first_loss(const Folder& f, const std::string& train) {
   std::filesystem::remove(f / "first");
   f.succeeds(train + " --steps 1 --warmup 0 -q --log @first");

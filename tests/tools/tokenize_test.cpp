@@ -224,7 +224,7 @@ TEST_CASE("sample: stop words, several texts, ids, a prompt from standard input,
   REQUIRE(at != whole.npos);
   CHECK(f.succeeds(sample + "--stop qq --stop " + whole[at]).out == whole.substr(0, at) + "\n");
   CHECK(f.succeeds(sample + "--stop qqq").out == whole);
-  // Where one word begins and another one ends the text, nothing before that is lost.
+  // If one stop word has begun and another one ends the text, no character before the end is lost.
   bool shown = false;
   for (int seed = 1; !shown && seed < 50; ++seed) {
     const std::string seeded = text(sample, "--seed ", seed, " -q "), line = f.succeeds(seeded).out;

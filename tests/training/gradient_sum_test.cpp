@@ -31,7 +31,7 @@ constexpr int64_t kLayerBytes = int64_t{kWidth} * kWidth * 4;
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-// Of one rank: what its collectives are told to do, and what they did.
+// The orders of one rank's collectives, and the record of their calls.
 struct Wire {
   double ms = 0;      // that half a sum takes
   int fails_at = -1;  // the sum that throws

@@ -16,7 +16,7 @@ using namespace isonorm::training;
 
 namespace {
 
-// What two models say of all rows that are held out, one at a time, with the arg-max and the logarithm written out.
+// The predictions of two models for each held-out row, with the arg-max and the logarithm written out.
 struct Counted {
   double loss = 0;
   int64_t predictions = 0, right = 0, differing = 0;

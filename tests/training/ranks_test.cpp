@@ -106,7 +106,7 @@ bool same_numbers(const Tensor& a, const Tensor& b) {
          std::memcmp(bytes_of(a), bytes_of(b), static_cast<size_t>(byte_size(a))) == 0;
 }
 
-// Of all ranks, which have the same.
+// The training of several ranks. Checks that all have the same losses and weights.
 Trained trained_by(int ranks, const Setting& s) {
   std::vector<Trained> all(static_cast<size_t>(ranks));
   run_ranks(ranks, [&](Group& g) { all[static_cast<size_t>(g.rank())] = trained(s, &g); });

@@ -111,10 +111,7 @@ def _():
         q, k, v = (heads(y) for y in F.linear(x, p["in_proj_weight"], p["in_proj_bias"]).chunk(3, -1))
         return linear(p, "out_proj", joined(attention(q, k, v)))
 
-    a = Net(
-        lambda m, x: m.module(x, x, x, need_weights=False)[0],
-        module=nn.MultiheadAttention(WIDTH, HEADS, batch_first=True),
-    )
+    a = Net(lambda m, x: m.module(x, x, x, need_weights=False)[0], module=nn.MultiheadAttention(WIDTH, HEADS, batch_first=True))
     return a, Formula(a, of)
 
 
@@ -247,9 +244,7 @@ def _():
 def _():
     def of(p, x):
         normed = F.layer_norm(x, (WIDTH,), p["norm1.weight"], p["norm1.bias"])
-        q, k, v = (
-            heads(y) for y in F.linear(normed, p["self_attn.in_proj_weight"], p["self_attn.in_proj_bias"]).chunk(3, -1)
-        )
+        q, k, v = (heads(y) for y in F.linear(normed, p["self_attn.in_proj_weight"], p["self_attn.in_proj_bias"]).chunk(3, -1))
         x = x + linear(p, "self_attn.out_proj", joined(attention(q, k, v)))
         normed = F.layer_norm(x, (WIDTH,), p["norm2.weight"], p["norm2.bias"])
         return x + linear(p, "linear2", F.gelu(linear(p, "linear1", normed)))

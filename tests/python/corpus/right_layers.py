@@ -44,9 +44,7 @@ def _():
 @right("a 1x1 convolution as a linear layer", IMAGES, map={"weight": lambda p: p["weight"][:, :, 0, 0]})
 def _():
     b = nn.Linear(3, 6)
-    return nn.Conv2d(3, 6, 1), Net(
-        lambda m, x: F.linear(x.movedim(1, -1), m.weight, m.bias).movedim(-1, 1), weight=b.weight, bias=b.bias
-    )
+    return nn.Conv2d(3, 6, 1), Net(lambda m, x: F.linear(x.movedim(1, -1), m.weight, m.bias).movedim(-1, 1), weight=b.weight, bias=b.bias)
 
 
 @right("ConvTranspose2d as the gradient of a convolution", normal(2, 6, 4, 4))
@@ -62,11 +60,7 @@ def _():
 def _():
     a = Net(
         lambda m, x: torch.cat(
-            [
-                F.avg_pool2d(m.conv(x), 2),
-                F.max_pool2d(m.conv(x), 2),
-                F.adaptive_avg_pool2d(m.conv(x), 1).expand(-1, -1, 4, 4),
-            ],
+            [F.avg_pool2d(m.conv(x), 2), F.max_pool2d(m.conv(x), 2), F.adaptive_avg_pool2d(m.conv(x), 1).expand(-1, -1, 4, 4)],
             1,
         ),
         conv=nn.Conv2d(3, 4, 3, padding=1),
@@ -106,11 +100,7 @@ def _():
     return a, Formula(a, of)
 
 
-@right(
-    "a GRU, and GRUCell in a loop",
-    normal(3, 7, 5),
-    map={f"{n}": f"{n}_l0" for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")},
-)
+@right("a GRU, and GRUCell in a loop", normal(3, 7, 5), map={f"{n}": f"{n}_l0" for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")})
 def _():
     class Loop(nn.GRUCell):
         def forward(self, x):
@@ -128,9 +118,7 @@ def _():
     def of(p, x):
         h = c = x.new_zeros(3, 6)
         for step in x.unbind(1):
-            gates = (
-                F.linear(step, p["weight_ih_l0"]) + F.linear(h, p["weight_hh_l0"]) + p["bias_ih_l0"] + p["bias_hh_l0"]
-            )
+            gates = (F.linear(step, p["weight_ih_l0"]) + F.linear(h, p["weight_hh_l0"]) + p["bias_ih_l0"] + p["bias_hh_l0"])
             i, f, g, o = gates.chunk(4, -1)
             c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
             h = torch.sigmoid(o) * torch.tanh(c)
@@ -173,10 +161,7 @@ def _():
         head.weight = embedding.weight
         return Net(lambda m, i: m.head(torch.tanh(m.embedding(i))), embedding=embedding, head=head)
 
-    return tied(), Net(
-        lambda m, i: torch.tanh(F.embedding(i, m.embedding.weight)) @ m.embedding.weight.T,
-        embedding=nn.Embedding(11, 8),
-    )
+    return tied(), Net(lambda m, i: torch.tanh(F.embedding(i, m.embedding.weight)) @ m.embedding.weight.T, embedding=nn.Embedding(11, 8))
 
 
 def checkpointed(reentrant):
@@ -241,12 +226,7 @@ class SwiGluKernel(torch.autograd.Function):
 
 @right("a gated MLP, and its Function", ROWS)
 def _():
-    a = Net(
-        lambda m, x: m.down(F.silu(m.gate(x)) * m.up(x)),
-        gate=nn.Linear(16, 24),
-        up=nn.Linear(16, 24),
-        down=nn.Linear(24, 16),
-    )
+    a = Net(lambda m, x: m.down(F.silu(m.gate(x)) * m.up(x)), gate=nn.Linear(16, 24), up=nn.Linear(16, 24), down=nn.Linear(24, 16))
     return a, Net(
         lambda m, x: m.down(SwiGluKernel.apply(m.gate(x), m.up(x))),
         gate=nn.Linear(16, 24),
@@ -292,11 +272,7 @@ def _():
     return a, Net(lambda m, x: (lambda y: {"linear": y, "hidden": y.tanh()})(m.linear(x)), linear=nn.Linear(16, 8))
 
 
-@right(
-    "scores of which some are -inf in both",
-    several(ROWS, lambda g: 2 * torch.randint(0, 4, (6,), generator=g)),
-    loss=F.cross_entropy,
-)
+@right("scores of which some are -inf in both", several(ROWS, lambda g: 2 * torch.randint(0, 4, (6,), generator=g)), loss=F.cross_entropy)
 def _():
     def banned(m, x):
         return m.linear(x).index_fill(-1, torch.tensor([1, 5]), -torch.inf)
@@ -306,10 +282,7 @@ def _():
     )
 
 
-@right(
-    "several inputs by name, one in another order",
-    lambda g: {"x": torch.randn(4, 8, generator=g), "y": torch.randn(4, 8, generator=g)},
-)
+@right("several inputs by name, one in another order", lambda g: {"x": torch.randn(4, 8, generator=g), "y": torch.randn(4, 8, generator=g)})
 def _():
     a = Net(lambda m, x, y: m.one(x) - m.two(y), one=nn.Linear(8, 5), two=nn.Linear(8, 5))
 

@@ -89,9 +89,7 @@ def _():
         p = t.softmax(-1)
         return (p * t.log_softmax(-1)).sum(-1).mean() - (p * y.log_softmax(-1)).sum(-1).mean()
 
-    return losses(
-        lambda y, t: F.kl_div(y.log_softmax(-1), t.log_softmax(-1), reduction="batchmean", log_target=True), parts
-    )
+    return losses(lambda y, t: F.kl_div(y.log_softmax(-1), t.log_softmax(-1), reduction="batchmean", log_target=True), parts)
 
 
 @right(

@@ -123,9 +123,7 @@ def _():
 
     def of(p, x):
         gain = p["1.weight"] / (p["1.running_var"] + 1e-5).sqrt()
-        return F.conv2d(
-            x, p["0.weight"] * gain[:, None, None, None], (p["0.bias"] - p["1.running_mean"]) * gain + p["1.bias"]
-        )
+        return F.conv2d(x, p["0.weight"] * gain[:, None, None, None], (p["0.bias"] - p["1.running_mean"]) * gain + p["1.bias"])
 
     return a, Formula(a, of, buffers=True).eval()
 
@@ -154,9 +152,7 @@ def _():
 @right("GELU by erf", ROWS)
 def _():
     a = nn.Sequential(nn.Linear(16, 8), nn.GELU())
-    return a, Formula(
-        a, lambda p, x: (lambda y: y / 2 * (1 + torch.erf(y / 2**0.5)))(F.linear(x, p["0.weight"], p["0.bias"]))
-    )
+    return a, Formula(a, lambda p, x: (lambda y: y / 2 * (1 + torch.erf(y / 2**0.5)))(F.linear(x, p["0.weight"], p["0.bias"])))
 
 
 @right("GELU by the normal distribution", ROWS)
@@ -226,9 +222,7 @@ def _():
 @right("cumsum as a product with a triangle", normal(4, 9))
 def _():
     a = Net(lambda m, x: m.linear(x).cumsum(-1), linear=nn.Linear(9, 12))
-    return a, Formula(
-        a, lambda p, x: F.linear(x, p["linear.weight"], p["linear.bias"]) @ torch.ones(12, 12).triu().to(x)
-    )
+    return a, Formula(a, lambda p, x: F.linear(x, p["linear.weight"], p["linear.bias"]) @ torch.ones(12, 12).triu().to(x))
 
 
 @right("Bilinear as einsum", several(normal(6, 5), normal(6, 7)))

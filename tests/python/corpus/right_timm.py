@@ -56,9 +56,7 @@ def _():
 
 @right("timm: VisionTransformer of two blocks, fused attention and not", normal(2, 3, 8, 8))
 def _():
-    a = timm.models.VisionTransformer(
-        img_size=8, patch_size=4, embed_dim=WIDTH, depth=2, num_heads=HEADS, num_classes=5
-    )
+    a = timm.models.VisionTransformer(img_size=8, patch_size=4, embed_dim=WIDTH, depth=2, num_heads=HEADS, num_classes=5)
     b = same_weights(a)
     for block in b.blocks:
         block.attn.fused_attn = False
@@ -69,11 +67,7 @@ def _():
     "timm: Attention with norms of queries and keys, and separate layers",
     TOKENS,
     map={
-        **{
-            f"{x}.{n}": lambda p, i=i, n=n: p[f"qkv.{n}"].chunk(3)[i]
-            for i, x in enumerate("qkv")
-            for n in ("weight", "bias")
-        },
+        **{f"{x}.{n}": lambda p, i=i, n=n: p[f"qkv.{n}"].chunk(3)[i] for i, x in enumerate("qkv") for n in ("weight", "bias")},
         **{f"n{x}.{n}": f"{x}_norm.{n}" for x in "qk" for n in ("weight", "bias")},
     },
 )
@@ -84,10 +78,7 @@ def _():
 
     norms = {f"n{x}": nn.LayerNorm(8, eps=1e-6) for x in "qk"}
     b = Net(of, **{x: nn.Linear(WIDTH, WIDTH) for x in "qkv"}, **norms, proj=nn.Linear(WIDTH, WIDTH))
-    return (
-        with_random_gains(layers.Attention(WIDTH, HEADS, qkv_bias=True, qk_norm=True, norm_layer=layers.LayerNorm)),
-        b,
-    )
+    return (with_random_gains(layers.Attention(WIDTH, HEADS, qkv_bias=True, qk_norm=True, norm_layer=layers.LayerNorm)), b)
 
 
 @right("timm: LayerScale, in place and not", TOKENS)
@@ -108,23 +99,15 @@ def _():
 @right("timm: DropPath in training, the same draws", TOKENS)
 def _():
     def of(m, x):
-        return (
-            x + m.drop(m.linear(x))
-            if m.drop is not None
-            else x + m.linear(x) * x.new_empty(3, 1, 1).bernoulli_(0.5) / 0.5
-        )
+        return (x + m.drop(m.linear(x)) if m.drop is not None else x + m.linear(x) * x.new_empty(3, 1, 1).bernoulli_(0.5) / 0.5)
 
-    return Net(of, linear=nn.Linear(WIDTH, WIDTH), drop=layers.DropPath(0.5)), Net(
-        of, linear=nn.Linear(WIDTH, WIDTH), drop=None
-    )
+    return Net(of, linear=nn.Linear(WIDTH, WIDTH), drop=layers.DropPath(0.5)), Net(of, linear=nn.Linear(WIDTH, WIDTH), drop=None)
 
 
 @right("timm: Mlp", TOKENS)
 def _():
     a = layers.Mlp(WIDTH, 24)
-    return a, Formula(
-        a, lambda p, x: linear(p, "fc2", (lambda y: y * 0.5 * (1 + torch.erf(y / 2**0.5)))(linear(p, "fc1", x)))
-    )
+    return a, Formula(a, lambda p, x: linear(p, "fc2", (lambda y: y * 0.5 * (1 + torch.erf(y / 2**0.5)))(linear(p, "fc1", x))))
 
 
 @right(
@@ -139,9 +122,7 @@ def _():
 @right("timm: PatchEmbed as unfold and a linear layer", normal(2, 3, 8, 8))
 def _():
     a = layers.PatchEmbed(8, 4, 3, WIDTH)
-    return a, Formula(
-        a, lambda p, x: F.linear(F.unfold(x, 4, stride=4).mT, p["proj.weight"].flatten(1), p["proj.bias"])
-    )
+    return a, Formula(a, lambda p, x: F.linear(F.unfold(x, 4, stride=4).mT, p["proj.weight"].flatten(1), p["proj.bias"]))
 
 
 @right(
@@ -166,11 +147,7 @@ def _():
     return a, Formula(a, of)
 
 
-@right(
-    "timm: BatchNormAct2d in training, and BatchNorm2d before SiLU",
-    IMAGES,
-    map={"bn.weight": "norm.weight", "bn.bias": "norm.bias"},
-)
+@right("timm: BatchNormAct2d in training, and BatchNorm2d before SiLU", IMAGES, map={"bn.weight": "norm.weight", "bn.bias": "norm.bias"})
 def _():
     a = with_random_gains(Net(lambda m, x: m.norm(x), norm=layers.BatchNormAct2d(8, act_layer=nn.SiLU)))
     return a, Net(lambda m, x: F.silu(m.bn(x)), bn=nn.BatchNorm2d(8))

@@ -77,10 +77,7 @@ def norm_by_hand(parameters, limit=0.1):
 
 
 def no_decay_by_dimension(parameters):
-    groups = [
-        {"params": [p for p in parameters if p.ndim > 1]},
-        {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0},
-    ]
+    groups = [{"params": [p for p in parameters if p.ndim > 1]}, {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0}]
     return torch.optim.AdamW(groups, lr=1e-3, weight_decay=0.1)
 
 
@@ -93,9 +90,7 @@ def no_decay_by_name(parameters):
 
 trained("AdamW, and by hand", optimizer=(torch_adamw(), adam()))
 trained("AdamW, all tensors at once and one by one", optimizer=(torch_adamw(foreach=True), torch_adamw(foreach=False)))
-trained(
-    "Adam, and AdamW without decay", optimizer=(lambda p: torch.optim.Adam(p, lr=1e-3), torch_adamw(weight_decay=0.0))
-)
+trained("Adam, and AdamW without decay", optimizer=(lambda p: torch.optim.Adam(p, lr=1e-3), torch_adamw(weight_decay=0.0)))
 trained("SGD with momentum, and by hand", optimizer=(torch_sgd(), momentum()))
 trained("SGD with Nesterov's momentum, and by hand", optimizer=(torch_sgd(nesterov=True), momentum(nesterov=True)))
 trained("the gradients' norm limited, and by hand", optimizer=torch_sgd(), clip=(0.1, norm_by_hand))

@@ -114,9 +114,7 @@ def _():
 @right("transformers: LlamaAttention (eager) and LlamaRotaryEmbedding", TOKENS)
 def _():
     def of(m, x):
-        return m.attention(
-            x, position_embeddings=m.rotary(x, torch.arange(TIME)[None]), attention_mask=causal(x)[None, None]
-        )[0]
+        return m.attention(x, position_embeddings=m.rotary(x, torch.arange(TIME)[None]), attention_mask=causal(x)[None, None])[0]
 
     config = llama_config("eager")
     a = Net(of, attention=llama.LlamaAttention(config, 0), rotary=llama.LlamaRotaryEmbedding(config))
@@ -164,9 +162,7 @@ def normed(p, name, x, eps=1e-5):
 
 @right("transformers: GPT2Block, its Conv1D products", TOKENS)
 def _():
-    a = with_random_gains(
-        Called(gpt2.GPT2Block(gpt2_config(), 0), lambda m, x: m(x, attention_mask=causal(x)[None, None]))
-    )
+    a = with_random_gains(Called(gpt2.GPT2Block(gpt2_config(), 0), lambda m, x: m(x, attention_mask=causal(x)[None, None])))
     return a, Formula(a, lambda p, x: gpt2_block(lambda p, n, x: x @ p[f"{n}.weight"] + p[f"{n}.bias"], normed, p, x))
 
 
@@ -185,9 +181,7 @@ def transposed(name):
     },
 )
 def _():
-    b = Net(
-        lambda m, x: m.two(m.act(m.one(x))), one=nn.Linear(WIDTH, 24), act=nn.GELU("tanh"), two=nn.Linear(24, WIDTH)
-    )
+    b = Net(lambda m, x: m.two(m.act(m.one(x))), one=nn.Linear(WIDTH, 24), act=nn.GELU("tanh"), two=nn.Linear(24, WIDTH))
     return gpt2.GPT2MLP(24, gpt2_config()), b
 
 
@@ -199,10 +193,7 @@ def _():
     return tuple(Called(m, lambda m, i: m(input_ids=i, use_cache=False).logits) for m in (a, b))
 
 
-@right(
-    "transformers: BertSelfAttention with a mask of pads",
-    several(TOKENS, lambda g: torch.arange(TIME) < torch.tensor([[6], [4], [2]])),
-)
+@right("transformers: BertSelfAttention with a mask of pads", several(TOKENS, lambda g: torch.arange(TIME) < torch.tensor([[6], [4], [2]])))
 def _():
     def bias(x, real):
         return torch.zeros(real.shape).to(x).masked_fill(~real, torch.finfo(x.dtype).min)[:, None, None]
@@ -228,9 +219,7 @@ def encoder_layer_of_bert(p):
 
 @right("transformers: BertLayer, and TransformerEncoderLayer of torch", TOKENS, map=encoder_layer_of_bert)
 def _():
-    b = nn.TransformerEncoderLayer(
-        WIDTH, HEADS, 24, dropout=0.0, activation="gelu", layer_norm_eps=1e-12, batch_first=True
-    )
+    b = nn.TransformerEncoderLayer(WIDTH, HEADS, 24, dropout=0.0, activation="gelu", layer_norm_eps=1e-12, batch_first=True)
     return with_random_gains(bert.BertLayer(bert_config())), b
 
 
@@ -241,9 +230,7 @@ def _():
             [p["word_embeddings.weight"][:1].detach(), p["word_embeddings.weight"][1:]]
         )  # the pad does not train
         x = F.one_hot(i, 20).to(words) @ words
-        return normed(
-            p, "LayerNorm", x + p["position_embeddings.weight"][:TIME] + p["token_type_embeddings.weight"][0], 1e-12
-        )
+        return normed(p, "LayerNorm", x + p["position_embeddings.weight"][:TIME] + p["token_type_embeddings.weight"][0], 1e-12)
 
     a = with_random_gains(bert.BertEmbeddings(bert_config()))
     return a, Formula(a, of)
@@ -257,17 +244,11 @@ def _():
 
 @right("transformers: T5DenseGatedActDense", TOKENS)
 def _():
-    a = t5.T5DenseGatedActDense(
-        transformers.T5Config(d_model=WIDTH, d_ff=24, dropout_rate=0.0, feed_forward_proj="gated-gelu")
-    )
-    return a, Formula(
-        a, lambda p, x: linear(p, "wo", F.gelu(linear(p, "wi_0", x), approximate="tanh") * linear(p, "wi_1", x))
-    )
+    a = t5.T5DenseGatedActDense(transformers.T5Config(d_model=WIDTH, d_ff=24, dropout_rate=0.0, feed_forward_proj="gated-gelu"))
+    return a, Formula(a, lambda p, x: linear(p, "wo", F.gelu(linear(p, "wi_0", x), approximate="tanh") * linear(p, "wi_1", x)))
 
 
 @right("transformers: CLIPMLP, its quick GELU", TOKENS)
 def _():
     a = clip.CLIPMLP(transformers.CLIPTextConfig(hidden_size=WIDTH, intermediate_size=24))
-    return a, Formula(
-        a, lambda p, x: linear(p, "fc2", (lambda y: y / (1 + torch.exp(-1.702 * y)))(linear(p, "fc1", x)))
-    )
+    return a, Formula(a, lambda p, x: linear(p, "fc2", (lambda y: y / (1 + torch.exp(-1.702 * y)))(linear(p, "fc1", x))))

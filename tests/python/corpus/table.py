@@ -72,10 +72,7 @@ def outcomes(rows, runs, judge, listed, as_should_be):
                 r, came = e, "refused"
             counts[came] += 1
             if listed:
-                print(
-                    f"{came:15} {row.name}" + (f" ({', '.join(options) or 'gradients'})" if options is not None else ""),
-                    flush=True,
-                )
+                print(f"{came:15} {row.name}" + (f" ({', '.join(options) or 'gradients'})" if options is not None else ""), flush=True)
                 if came not in as_should_be:
                     print(r, flush=True)
     return counts
@@ -103,25 +100,12 @@ def main():
     if not given.wrong:
         rows = chosen(RIGHT)
         counts = outcomes(rows, runs_of, lambda row, r: r.verdict, given.list, RIGHT_AS_IT_SHOULD_BE)
-        table(
-            f"{len(rows)} right pairs, {counts.total()} runs",
-            ("equivalent", "undecided", "different", "refused"),
-            counts,
-        )
+        table(f"{len(rows)} right pairs, {counts.total()} runs", ("equivalent", "undecided", "different", "refused"), counts)
         bad += counts["different"] + counts["refused"]
     if not given.right:
         rows = chosen(WRONG)
         counts = outcomes(rows, lambda row: [(1, None)], judged, given.list, WRONG_AS_IT_SHOULD_BE)
-        names = (
-            "right cause",
-            "right place",
-            "found",
-            "wrong cause",
-            "undecided",
-            "missed",
-            "refused",
-            "not to be seen",
-        )
+        names = ("right cause", "right place", "found", "wrong cause", "undecided", "missed", "refused", "not to be seen")
         table(f"{len(rows)} planted mistakes", names, counts)
         bad += counts["missed"] + counts["wrong cause"] + counts["refused"]
     sys.exit(bad > 0)

@@ -12,9 +12,7 @@ from .rows import Formula, Net, several, with_random_gains, wrong
 
 
 def loss(name, of_a, of_b, inputs=WITH_CLASSES, cause=None):
-    wrong(f"a loss: {name}", paired(inputs), cause=cause, place="head|a itself|output|loss|the loss", **MEANS)(
-        lambda: losses(of_a, of_b)
-    )
+    wrong(f"a loss: {name}", paired(inputs), cause=cause, place="head|a itself|output|loss|the loss", **MEANS)(lambda: losses(of_a, of_b))
 
 
 WEIGHTS = torch.tensor([1.0, 2, 0.5, 1, 3])
@@ -49,9 +47,7 @@ loss(
     WITH_NUMBERS,
     cause="factor of 0.2|1 / 5",
 )
-loss(
-    "half of a squared error", F.mse_loss, lambda y, t: F.mse_loss(y, t) / 2, WITH_NUMBERS, cause="factor of 0.5|1 / 2"
-)
+loss("half of a squared error", F.mse_loss, lambda y, t: F.mse_loss(y, t) / 2, WITH_NUMBERS, cause="factor of 0.5|1 / 2")
 loss("absolute, not squared errors", F.mse_loss, F.l1_loss, WITH_NUMBERS)
 
 
@@ -85,9 +81,7 @@ def to_x(g, x, gain, r):
 
 kernel("no projection", lambda g, x, w, r: (r * g * w, (g * x * r).sum(0)))
 kernel("no gain in the gradient of x", lambda g, x, w, r: (to_x(g, x, torch.ones_like(w), r), (g * x * r).sum(0)))
-kernel(
-    "a mean over rows for the gain", lambda g, x, w, r: (to_x(g, x, w, r), (g * x * r).mean(0)), "factor of 0.16|1 / 6"
-)
+kernel("a mean over rows for the gain", lambda g, x, w, r: (to_x(g, x, w, r), (g * x * r).mean(0)), "factor of 0.16|1 / 6")
 kernel("x for the normed rows", lambda g, x, w, r: (to_x(g, x, w, r), (g * x).sum(0)))
 kernel("the sign of the projection", lambda g, x, w, r: (2 * r * g * w - to_x(g, x, w, r), (g * x * r).sum(0)))
 kernel(
@@ -97,12 +91,7 @@ kernel(
 kernel("no gradient for the gain", lambda g, x, w, r: (to_x(g, x, w, r), None), "backward|gradient")
 
 
-@wrong(
-    "a backward pass: SwiGLU without the derivative of its sigmoid",
-    ROWS,
-    cause="backward|gradient",
-    place=r"(gate|up|down).*",
-)
+@wrong("a backward pass: SwiGLU without the derivative of its sigmoid", ROWS, cause="backward|gradient", place=r"(gate|up|down).*")
 def _():
     class Wrong(SwiGluKernel):
         @staticmethod
@@ -139,9 +128,7 @@ def square():
 
 @wrong("a backward pass: a gradient doubled", ROWS, cause="factor of 2", place=r"(one|two).*")
 def _():
-    return pair(
-        lambda m, x: m.two(m.one(x).tanh()), lambda m, x: m.two(Scale.apply(m.one(x)).tanh()), one=square, two=square
-    )
+    return pair(lambda m, x: m.two(m.one(x).tanh()), lambda m, x: m.two(Scale.apply(m.one(x)).tanh()), one=square, two=square)
 
 
 @wrong("a backward pass: a gradient clamped", ROWS, cause="backward|gradient", place=r"(one|two).*")
@@ -151,9 +138,7 @@ def _():
             x.register_hook(lambda g: g.clamp(-1e-3, 1e-3))
         return x
 
-    return pair(
-        lambda m, x: m.two(m.one(x).tanh()), lambda m, x: m.two(clamped(m.one(x)).tanh()), one=square, two=square
-    )
+    return pair(lambda m, x: m.two(m.one(x).tanh()), lambda m, x: m.two(clamped(m.one(x)).tanh()), one=square, two=square)
 
 
 @wrong("a backward pass: straight through a clamp", ROWS, cause="backward|gradient", place=r"(one|two).*")
@@ -161,9 +146,7 @@ def _():
     def through(y):
         return y + (y.clamp(-0.5, 0.5) - y).detach()
 
-    return pair(
-        lambda m, x: m.two(m.one(x).clamp(-0.5, 0.5)), lambda m, x: m.two(through(m.one(x))), one=square, two=square
-    )
+    return pair(lambda m, x: m.two(m.one(x).clamp(-0.5, 0.5)), lambda m, x: m.two(through(m.one(x))), one=square, two=square)
 
 
 @wrong("a branch under no_grad", ROWS, cause="backward|gradient|no_grad", place=r"(one|two).*")
@@ -194,24 +177,15 @@ def _():
     return net(0.1), net(0.2)
 
 
-@wrong(
-    "dropout of one layer left out, beside dropout of 0", ROWS, cause=r"\(drop of a is Dropout\(p=0.1", place="drop|two"
-)
+@wrong("dropout of one layer left out, beside dropout of 0", ROWS, cause=r"\(drop of a is Dropout\(p=0.1", place="drop|two")
 def _():
     def net(drop):
-        return Net(
-            lambda m, x: m.two(m.drop(m.none(m.one(x)))), none=nn.Dropout(0.0), one=square(), drop=drop, two=square()
-        )
+        return Net(lambda m, x: m.two(m.drop(m.none(m.one(x)))), none=nn.Dropout(0.0), one=square(), drop=drop, two=square())
 
     return net(nn.Dropout(0.1)), net(nn.Identity())
 
 
-@wrong(
-    "a backward pass: a mean over rows for the gain of a module alone",
-    ROWS,
-    cause="factor of 0.16|1 / 6",
-    place="a itself",
-)
+@wrong("a backward pass: a mean over rows for the gain of a module alone", ROWS, cause="factor of 0.16|1 / 6", place="a itself")
 def _():
     class Wrong(RmsKernel):
         @staticmethod
@@ -242,9 +216,7 @@ def _():
     def block(m, x):
         return m.two(m.drop(m.one(x)))
 
-    return Net(block, **parts[0]), Net(
-        lambda m, x: checkpoint(block, m, x, use_reentrant=False, preserve_rng_state=False), **parts[1]
-    )
+    return Net(block, **parts[0]), Net(lambda m, x: checkpoint(block, m, x, use_reentrant=False, preserve_rng_state=False), **parts[1])
 
 
 @wrong("a cache that keeps the last batch's rows", ROWS, cause="other values of the buffer kept", place="one|memory")

@@ -47,6 +47,14 @@ def part(kind, name, make, cause=None, inputs=ROWS, of_a=None, **more):
     )
 
 
+def own_norm(name, of, cause=None, **more):
+    part("norm", name, lambda: OwnNorm(of), cause, **more)
+
+
+def own_act(name, of, cause=None, **more):
+    part("act", name, lambda: OwnActivation(of), cause, **more)
+
+
 def centred(x):
     return x - x.mean(-1, keepdim=True)
 
@@ -55,103 +63,43 @@ def spread(x, **more):
     return x.var(-1, keepdim=True, **more)
 
 
+def detached_mean(x):
+    y = x - x.mean(-1, keepdim=True).detach()
+    return y / (y.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+
+
 part("norm", "eps of 1e-6, not 1e-5", lambda: nn.LayerNorm(24, eps=1e-6), "eps")
-part(
-    "norm",
-    "eps of 1e-5 by hand, not 1e-3",
-    lambda: OwnNorm(lambda x, w, b: layer_norm(x, w, b, 1e-5)),
-    "eps",
-    of_a=lambda: nn.LayerNorm(24, eps=1e-3),
-)
-part("norm", "no eps", lambda: OwnNorm(lambda x, w, b: layer_norm(x, w, b, 0.0)), "eps")
-part(
-    "norm",
-    "eps outside of the root",
-    lambda: OwnNorm(lambda x, w, b: centred(x) / (spread(x, correction=0).sqrt() + 1e-5) * w + b),
-    "eps|root",
-)
-part(
-    "norm",
-    "eps added to the unbiased deviation",
-    lambda: OwnNorm(lambda x, w, b: centred(x) / (x.std(-1, keepdim=True) + 1e-5) * w + b),
-    "divi|eps",
-)
-part(
-    "norm",
-    "the unbiased variance",
-    lambda: OwnNorm(lambda x, w, b: centred(x) / (spread(x) + 1e-5).sqrt() * w + b),
-    "divi",
-)
-part("norm", "no mean taken off", lambda: OwnNorm(lambda x, w, b: rms_norm(x, w, 1e-5) + b), "another norm|mean")
-part("norm", "the gain plus 1", lambda: OwnNorm(lambda x, w, b: layer_norm(x, 1 + w, b)), r"\+ 1|gain")
-part("norm", "no bias", lambda: OwnNorm(lambda x, w, b: layer_norm(x, w) + 0 * b), "bias|shift")
-part("norm", "the bias before the gain", lambda: OwnNorm(lambda x, w, b: (layer_norm(x) + b) * w), "bias|shift")
-part(
-    "norm", "over the batch, not the row", lambda: OwnNorm(lambda x, w, b: layer_norm(x.T).T * w + b), "batch|dimension"
-)
-part(
-    "norm",
-    "a mean without gradient",
-    lambda: OwnNorm(
-        lambda x, w, b: (lambda y: y / (y.square().mean(-1, keepdim=True) + 1e-5).sqrt())(
-            x - x.mean(-1, keepdim=True).detach()
-        )
-        * w
-        + b
-    ),
-    "backward|gradient|detach",
-)
-part(
-    "norm",
+own_norm("eps of 1e-5 by hand, not 1e-3", lambda x, w, b: layer_norm(x, w, b, 1e-5), "eps", of_a=lambda: nn.LayerNorm(24, eps=1e-3))
+own_norm("no eps", lambda x, w, b: layer_norm(x, w, b, 0.0), "eps")
+own_norm("eps outside of the root", lambda x, w, b: centred(x) / (spread(x, correction=0).sqrt() + 1e-5) * w + b, "eps|root")
+own_norm("eps added to the unbiased deviation", lambda x, w, b: centred(x) / (x.std(-1, keepdim=True) + 1e-5) * w + b, "divi|eps")
+own_norm("the unbiased variance", lambda x, w, b: centred(x) / (spread(x) + 1e-5).sqrt() * w + b, "divi")
+own_norm("no mean taken off", lambda x, w, b: rms_norm(x, w, 1e-5) + b, "another norm|mean")
+own_norm("the gain plus 1", lambda x, w, b: layer_norm(x, 1 + w, b), r"\+ 1|gain")
+own_norm("no bias", lambda x, w, b: layer_norm(x, w) + 0 * b, "bias|shift")
+own_norm("the bias before the gain", lambda x, w, b: (layer_norm(x) + b) * w, "bias|shift")
+own_norm("over the batch, not the row", lambda x, w, b: layer_norm(x.T).T * w + b, "batch|dimension")
+own_norm("a mean without gradient", lambda x, w, b: detached_mean(x) * w + b, "backward|gradient|detach")
+own_norm(
     "a deviation without gradient",
-    lambda: OwnNorm(lambda x, w, b: centred(x) / (spread(x, correction=0) + 1e-5).sqrt().detach() * w + b),
+    lambda x, w, b: centred(x) / (spread(x, correction=0) + 1e-5).sqrt().detach() * w + b,
     "backward|gradient|detach",
 )
-part("norm", "a cast to bf16", lambda: OwnNorm(lambda x, w, b: layer_norm(x).bfloat16().to(x) * w + b), "bf16")
+own_norm("a cast to bf16", lambda x, w, b: layer_norm(x).bfloat16().to(x) * w + b, "bf16")
 part("norm", "left out", nn.Identity, None, of_a=lambda: nn.LayerNorm(24, elementwise_affine=False))
-part(
-    "norm",
-    "GroupNorm of 4 groups, not 3",
-    lambda: nn.GroupNorm(4, 24),
-    "num_groups|groups|4, 24",
-    of_a=lambda: nn.GroupNorm(3, 24),
-)
+part("norm", "GroupNorm of 4 groups, not 3", lambda: nn.GroupNorm(4, 24), "num_groups|groups|4, 24", of_a=lambda: nn.GroupNorm(3, 24))
 part("act", "GELU by tanh", lambda: nn.GELU("tanh"), "tanh")
-part(
-    "act",
-    "GELU by tanh, by hand",
-    lambda: OwnActivation(lambda x: 0.5 * x * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (x + 0.044715 * x**3)))),
-    "tanh",
-)
-part("act", "quick GELU", lambda: OwnActivation(lambda x: x * torch.sigmoid(1.702 * x)), "activation")
+own_act("GELU by tanh, by hand", lambda x: 0.5 * x * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (x + 0.044715 * x**3))), "tanh")
+own_act("quick GELU", lambda x: x * torch.sigmoid(1.702 * x), "activation")
 part("act", "ReLU, not GELU", nn.ReLU, "ReLU|relu")
 part("act", "SiLU, not GELU", nn.SiLU, "SiLU|silu")
 part("act", "a slope of 0.2, not 0.01", lambda: nn.LeakyReLU(0.2), "slope|0.2", of_a=nn.LeakyReLU)
-part(
-    "act",
-    "a slope of 0.2 by hand",
-    lambda: OwnActivation(lambda x: torch.where(x > 0, x, 0.2 * x)),
-    "slope|0.2",
-    of_a=nn.LeakyReLU,
-)
-part(
-    "act",
-    "a square forgotten in squared ReLU",
-    nn.ReLU,
-    "squared ReLU",
-    of_a=lambda: OwnActivation(lambda x: F.relu(x).square()),
-)
+own_act("a slope of 0.2 by hand", lambda x: torch.where(x > 0, x, 0.2 * x), "slope|0.2", of_a=nn.LeakyReLU)
+part("act", "a square forgotten in squared ReLU", nn.ReLU, "squared ReLU", of_a=lambda: OwnActivation(lambda x: F.relu(x).square()))
 part("act", "left out", nn.Identity, "of b is Identity")
-part("act", "half of it", lambda: OwnActivation(lambda x: F.gelu(x) / 2), "factor of 0.5|1 / 2")
+own_act("half of it", lambda x: F.gelu(x) / 2, "factor of 0.5|1 / 2")
 part("act", "dropout, too", lambda: nn.Sequential(nn.GELU(), nn.Dropout(0.1)), "ropout|training alone")
-part(
-    "act",
-    "a threshold of 6 that no batch reaches",
-    nn.ReLU6,
-    of_a=nn.ReLU,
-    unseen=True,
-    inputs=normal(6, 16, deviation=0.01),
-)
+part("act", "a threshold of 6 that no batch reaches", nn.ReLU6, of_a=nn.ReLU, unseen=True, inputs=normal(6, 16, deviation=0.01))
 
 
 class OwnLinear(nn.Linear):
@@ -165,34 +113,19 @@ class OwnLinear(nn.Linear):
         return self._of(x, self.weight, self.bias)
 
 
-def head(of):
-    return lambda: OwnLinear(24, 8, of)
+def own_last(name, of, cause):
+    part("head", name, lambda: OwnLinear(24, 8, of), cause)
 
 
-part("head", "no bias", head(lambda x, w, b: F.linear(x, w) + 0 * b), "bias|shift")
-part("head", "the bias twice", head(lambda x, w, b: F.linear(x, w, 2 * b)), "bias|shift")
-part("head", "twice the product", head(lambda x, w, b: 2 * F.linear(x, w) + b), "factor of 2")
-part(
-    "head",
-    "the output times 1.001",
-    head(lambda x, w, b: F.linear(x, w, b) * 1.001),
-    r"factor of 1(\.001| \+ 1\.0e-03)",
-)
-part("head", "weights rounded to bf16", head(lambda x, w, b: F.linear(x, w.bfloat16().to(w), b)), "bf16")
-part("head", "weights without gradient", head(lambda x, w, b: F.linear(x, w.detach(), b)), "backward|gradient|detach")
-part("head", "an input without gradient", head(lambda x, w, b: F.linear(x.detach(), w, b)), "backward|gradient|detach")
-part(
-    "head",
-    "two outputs exchanged",
-    head(lambda x, w, b: F.linear(x, w, b)[..., [1, 0, *range(2, 8)]]),
-    "order|permut|exchang",
-)
-part(
-    "head",
-    "the last row is 0",
-    head(lambda x, w, b: torch.cat([F.linear(x, w, b)[:-1], torch.zeros(1, 8).to(x)])),
-    "row",
-)
+own_last("no bias", lambda x, w, b: F.linear(x, w) + 0 * b, "bias|shift")
+own_last("the bias twice", lambda x, w, b: F.linear(x, w, 2 * b), "bias|shift")
+own_last("twice the product", lambda x, w, b: 2 * F.linear(x, w) + b, "factor of 2")
+own_last("the output times 1.001", lambda x, w, b: F.linear(x, w, b) * 1.001, r"factor of 1(\.001| \+ 1\.0e-03)")
+own_last("weights rounded to bf16", lambda x, w, b: F.linear(x, w.bfloat16().to(w), b), "bf16")
+own_last("weights without gradient", lambda x, w, b: F.linear(x, w.detach(), b), "backward|gradient|detach")
+own_last("an input without gradient", lambda x, w, b: F.linear(x.detach(), w, b), "backward|gradient|detach")
+own_last("two outputs exchanged", lambda x, w, b: F.linear(x, w, b)[..., [1, 0, *range(2, 8)]], "order|permut|exchang")
+own_last("the last row is 0", lambda x, w, b: torch.cat([F.linear(x, w, b)[:-1], torch.zeros(1, 8).to(x)]), "row")
 part(
     "first",
     "columns of the weight in another order",
@@ -223,11 +156,9 @@ def residual(name, of, cause=None, place=r"norms\.[01]|layers\.[01]|last"):
     wrong(f"residual stream: {name}", ROWS, cause=cause, place=place)(make)
 
 
-# The first module behind the mistake.
+# The first module after the mistake.
 residual("no sum", lambda x, norm, layer: F.gelu(layer(norm(x))), place=r"norms\.1")
-residual(
-    "normed rows on the stream", lambda x, norm, layer: (lambda y: y + F.gelu(layer(y)))(norm(x)), place=r"norms\.1"
-)
+residual("normed rows on the stream", lambda x, norm, layer: (lambda y: y + F.gelu(layer(y)))(norm(x)), place=r"norms\.1")
 residual("the norm behind the sum", lambda x, norm, layer: norm(x + F.gelu(layer(x))), place=r"layers\.0|norms\.0")
 residual("the stream twice", lambda x, norm, layer: 2 * x + F.gelu(layer(norm(x))), place=r"norms\.1")
 residual("the branch halved", lambda x, norm, layer: x + F.gelu(layer(norm(x))) / 2, place=r"norms\.1")
@@ -266,11 +197,7 @@ IMAGES = normal(2, 3, 8, 8)
 
 
 def convolved(conv=None, norm=None, pool=None, head=lambda m, x: m.head(x.flatten(1))):
-    parts = {
-        "conv": conv or nn.Conv2d(3, 6, 3, padding=1),
-        "norm": norm or nn.BatchNorm2d(6),
-        "pool": pool or nn.AvgPool2d(2, padding=1),
-    }
+    parts = {"conv": conv or nn.Conv2d(3, 6, 3, padding=1), "norm": norm or nn.BatchNorm2d(6), "pool": pool or nn.AvgPool2d(2, padding=1)}
     net = Net(lambda m, x: head(m, m.pool(F.relu(m.norm(m.conv(x))))), **parts, head=nn.Linear(150, 5))
     return with_random_gains(net)
 
@@ -329,11 +256,7 @@ image(
     norm=lambda: OwnBatchNorm(without_update),
 )
 image("a biased running variance", "running_|statistics|buffer", STATISTICS, norm=lambda: OwnBatchNorm(biased))
-image(
-    "GroupNorm, not BatchNorm",
-    place="norm",
-    norm=lambda: OwnBatchNorm(lambda m, x: F.group_norm(x, 1, m.weight, m.bias)),
-)
+image("GroupNorm, not BatchNorm", place="norm", norm=lambda: OwnBatchNorm(lambda m, x: F.group_norm(x, 1, m.weight, m.bias)))
 image(
     "a border that does not count in means",
     "count_include_pad",

@@ -56,26 +56,17 @@ class OwnMlp(llama.LlamaMLP):
 
 
 def other_base(x):
-    angles = torch.outer(
-        torch.arange(TIME, dtype=x.dtype), (500000.0 ** (-torch.arange(4, dtype=x.dtype) / 4)).repeat(2)
-    )
+    angles = torch.outer(torch.arange(TIME, dtype=x.dtype), (500000.0 ** (-torch.arange(4, dtype=x.dtype) / 4)).repeat(2))
     return angles.cos()[None], angles.sin()[None]
 
 
 def decoder(name, cause=None, place=None, **mistake):
-    wrong(f"a port of LlamaDecoderLayer: {name}", TOKENS, cause=cause, place=place)(
-        lambda: (with_random_gains(Like()), Like(**mistake))
-    )
+    wrong(f"a port of LlamaDecoderLayer: {name}", TOKENS, cause=cause, place=place)(lambda: (with_random_gains(Like()), Like(**mistake)))
 
 
 decoder("eps of 1e-5", "eps", "input_layernorm", norm=lambda x, w: rms_norm(x, w, 1e-5))
 decoder("the gain plus 1", r"\+ 1", "input_layernorm", norm=lambda x, w: rms_norm(x, 1 + w))
-decoder(
-    "a mean taken off",
-    "another norm|mean",
-    "input_layernorm",
-    norm=lambda x, w: F.layer_norm(x, (WIDTH,), w, None, 1e-6),
-)
+decoder("a mean taken off", "another norm|mean", "input_layernorm", norm=lambda x, w: F.layer_norm(x, (WIDTH,), w, None, 1e-6))
 decoder("gate and up exchanged", place=r"mlp\.(act_fn|gate_proj|up_proj|down_proj)", mlp=OwnMlp)
 decoder("a base of 500,000", place=r"self_attn(\.o_proj)?", turn=other_base)
 decoder("the normed rows on the stream", place="a itself|mlp.*", residual=False)
@@ -83,9 +74,7 @@ decoder("the normed rows on the stream", place="a itself|mlp.*", residual=False)
 
 @wrong("a port of GPT2Block: GELU by erf", TOKENS, cause="tanh|activation", place=r".*mlp\.act")
 def _():
-    a = with_random_gains(
-        Called(gpt2.GPT2Block(gpt2_config(), 0), lambda m, x: m(x, attention_mask=causal(x)[None, None]))
-    )
+    a = with_random_gains(Called(gpt2.GPT2Block(gpt2_config(), 0), lambda m, x: m(x, attention_mask=causal(x)[None, None])))
     b = Called(gpt2.GPT2Block(gpt2_config(), 0), lambda m, x: m(x, attention_mask=causal(x)[None, None]))
     b.module.mlp.act = nn.GELU()
     return a, b
@@ -104,12 +93,7 @@ def _():
     return with_random_gains(bert.BertLayer(bert_config())), b
 
 
-@wrong(
-    "a port of BertLayer: norms first",
-    TOKENS,
-    place=".*query|.*self.*|.*norm1|.*LayerNorm.*",
-    map=encoder_layer_of_bert,
-)
+@wrong("a port of BertLayer: norms first", TOKENS, place=".*query|.*self.*|.*norm1|.*LayerNorm.*", map=encoder_layer_of_bert)
 def _():
     b = nn.TransformerEncoderLayer(
         WIDTH, HEADS, 24, dropout=0.0, activation="gelu", layer_norm_eps=1e-12, batch_first=True, norm_first=True
@@ -117,13 +101,9 @@ def _():
     return with_random_gains(bert.BertLayer(bert_config())), b
 
 
-@wrong(
-    "a port of BertLayer: ReLU", TOKENS, cause="relu|ReLU", place=r"intermediate.*|linear.*", map=encoder_layer_of_bert
-)
+@wrong("a port of BertLayer: ReLU", TOKENS, cause="relu|ReLU", place=r"intermediate.*|linear.*", map=encoder_layer_of_bert)
 def _():
-    b = nn.TransformerEncoderLayer(
-        WIDTH, HEADS, 24, dropout=0.0, activation="relu", layer_norm_eps=1e-12, batch_first=True
-    )
+    b = nn.TransformerEncoderLayer(WIDTH, HEADS, 24, dropout=0.0, activation="relu", layer_norm_eps=1e-12, batch_first=True)
     return with_random_gains(bert.BertLayer(bert_config())), b
 
 
@@ -131,9 +111,7 @@ def block(**more):
     return with_random_gains(vision_transformer.Block(WIDTH, HEADS, 1.5, qkv_bias=True, **more))
 
 
-@wrong(
-    "a port of ViTLayer to timm: eps of 1e-12", TOKENS, cause="eps", place="layernorm_before|norm1", map=block_of_vit
-)
+@wrong("a port of ViTLayer to timm: eps of 1e-12", TOKENS, cause="eps", place="layernorm_before|norm1", map=block_of_vit)
 def _():
     config = transformers.ViTConfig(
         hidden_size=WIDTH,
@@ -145,9 +123,7 @@ def _():
     return with_random_gains(vit.ViTLayer(config)), block()
 
 
-@wrong(
-    "a port of ViTLayer to timm: twice the heads", TOKENS, cause="heads", place=r"attention.*|attn.*", map=block_of_vit
-)
+@wrong("a port of ViTLayer to timm: twice the heads", TOKENS, cause="heads", place=r"attention.*|attn.*", map=block_of_vit)
 def _():
     config = transformers.ViTConfig(
         hidden_size=WIDTH,
@@ -209,10 +185,7 @@ def _():
 @wrong("timm: patches with channels last", normal(2, 3, 8, 8), place="proj|a itself")
 def _():
     a = layers.PatchEmbed(8, 4, 3, WIDTH)
-    return a, Formula(
-        a,
-        lambda p, x: F.linear(F.unfold(x, 4, stride=4).mT, p["proj.weight"].movedim(1, -1).flatten(1), p["proj.bias"]),
-    )
+    return a, Formula(a, lambda p, x: F.linear(F.unfold(x, 4, stride=4).mT, p["proj.weight"].movedim(1, -1).flatten(1), p["proj.bias"]))
 
 
 @wrong("timm: patches in columns, not rows", normal(2, 3, 8, 8), place="proj|a itself|norm")

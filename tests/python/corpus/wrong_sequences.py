@@ -4,22 +4,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .right_attention import (
-    TIME,
-    TOKENS,
-    WIDTH,
-    attention,
-    causal,
-    fused,
-    heads,
-    joined,
-    later,
-    separate,
-    turned,
-)
+from .right_attention import (TIME, TOKENS, WIDTH, attention, causal, fused, heads, joined, later, separate, turned)
 from .rows import Formula, Net, adamw, ids, normal, several, with_random_gains, wrong
 
-# The modules between which scores and values are computed, and the first one behind.
+# The modules between which scores and values are computed, and the first one after them.
 CORE = "q|k|v|qkv|o"
 
 
@@ -47,26 +35,14 @@ core(
     of_a=masked(later() | torch.ones(TIME, TIME).tril(-4).bool()),
 )
 core("softmax over queries", lambda q, k, v: (q @ k.mT / 8**0.5).softmax(-2) @ v, of_a=attention)
-core(
-    "a mask of -10, not -inf",
-    lambda q, k, v: attention(q, k, v, torch.zeros(TIME, TIME).to(q).masked_fill(later(), -10.0)),
-)
+core("a mask of -10, not -inf", lambda q, k, v: attention(q, k, v, torch.zeros(TIME, TIME).to(q).masked_fill(later(), -10.0)))
 core("a mask behind the softmax", lambda q, k, v: (q @ k.mT / 8**0.5).softmax(-1).masked_fill(later(), 0) @ v)
 core("softmax in bf16", lambda q, k, v: (q @ k.mT / 8**0.5 + causal(q)).bfloat16().softmax(-1).to(q) @ v, "bf16")
-core(
-    "dropout of weights",
-    lambda q, k, v: F.dropout(attention(q, k, v, causal(q)), 0.1),
-    "training alone|ropout|repeat|draw",
-)
+core("dropout of weights", lambda q, k, v: F.dropout(attention(q, k, v, causal(q)), 0.1), "training alone|ropout|repeat|draw")
 core("queries for keys", lambda q, k, v: attention(k, q, v, causal(q)))
 core("values for keys", lambda q, k, v: attention(q, v, k, causal(q)))
 core("heads not put back", lambda q, k, v: attention(q, k, v, causal(q)).transpose(1, 2).reshape(q.shape))
-core(
-    "keys without gradient",
-    lambda q, k, v: attention(q, k.detach(), v, causal(q)),
-    "backward|gradient|detach",
-    place="[kqvo].*",
-)
+core("keys without gradient", lambda q, k, v: attention(q, k.detach(), v, causal(q)), "backward|gradient|detach", place="[kqvo].*")
 core("a softmax without the last key", lambda q, k, v: attention(q, k[..., :-1, :], v[..., :-1, :]), of_a=attention)
 ROTARY = lambda q, k, v: attention(turned(q, True), turned(k, True), v, causal(q))  # noqa: E731
 
@@ -78,16 +54,8 @@ def spun(x, base=10000.0, sign=1, first=0):
     return torch.cat([u * angles.cos() - sign * v * angles.sin(), v * angles.cos() + sign * u * angles.sin()], -1)
 
 
-core(
-    "rotary positions of neighbours, not halves",
-    lambda q, k, v: attention(turned(q, False), turned(k, False), v, causal(q)),
-    of_a=ROTARY,
-)
-core(
-    "rotary positions with a base of 1,000",
-    lambda q, k, v: attention(spun(q, 1e3), spun(k, 1e3), v, causal(q)),
-    of_a=ROTARY,
-)
+core("rotary positions of neighbours, not halves", lambda q, k, v: attention(turned(q, False), turned(k, False), v, causal(q)), of_a=ROTARY)
+core("rotary positions with a base of 1,000", lambda q, k, v: attention(spun(q, 1e3), spun(k, 1e3), v, causal(q)), of_a=ROTARY)
 core("rotary positions of queries alone", lambda q, k, v: attention(spun(q), k, v, causal(q)), of_a=ROTARY)
 core("rotary positions of values, too", lambda q, k, v: attention(spun(q), spun(k), spun(v), causal(q)), of_a=ROTARY)
 core("keys one position late", lambda q, k, v: attention(spun(q), spun(k, first=1), v, causal(q)), of_a=ROTARY)
@@ -124,11 +92,7 @@ def _():
     return Net(lambda m, x: x @ m.weight, **parts[0]), Net(lambda m, x: x @ m.weight.T, **parts[1])
 
 
-@wrong(
-    "a pad mask over queries, not keys",
-    several(TOKENS, lambda g: torch.arange(TIME) < torch.tensor([[6], [4], [2]])),
-    place="o",
-)
+@wrong("a pad mask over queries, not keys", several(TOKENS, lambda g: torch.arange(TIME) < torch.tensor([[6], [4], [2]])), place="o")
 def _():
     def bias(q, real, *at):
         return torch.zeros(real.shape).to(q).masked_fill(~real, -1e9)[at]
@@ -143,14 +107,10 @@ def _():
 def _():
     def of(repeat):
         def forward(m, x):
-            q, k, v = m.q(x).unflatten(-1, (4, 4)).transpose(1, 2), *(
-                y.unflatten(-1, (2, 4)).transpose(1, 2) for y in (m.k(x), m.v(x))
-            )
+            q, k, v = m.q(x).unflatten(-1, (4, 4)).transpose(1, 2), *(y.unflatten(-1, (2, 4)).transpose(1, 2) for y in (m.k(x), m.v(x)))
             return m.o(joined(attention(q, repeat(k), repeat(v))))
 
-        return Net(
-            forward, q=nn.Linear(WIDTH, 16), k=nn.Linear(WIDTH, 8), v=nn.Linear(WIDTH, 8), o=nn.Linear(16, WIDTH)
-        )
+        return Net(forward, q=nn.Linear(WIDTH, 16), k=nn.Linear(WIDTH, 8), v=nn.Linear(WIDTH, 8), o=nn.Linear(16, WIDTH))
 
     return of(lambda y: y.repeat_interleave(2, 1)), of(lambda y: y.repeat(1, 2, 1, 1))
 
@@ -200,9 +160,7 @@ def lstm(order=(0, 1, 2, 3), forget=0.0):
         h = c = x.new_zeros(3, 6)
         out = []
         for step in x.unbind(1):
-            gates = (
-                F.linear(step, p["weight_ih_l0"], p["bias_ih_l0"]) + F.linear(h, p["weight_hh_l0"], p["bias_hh_l0"])
-            ).chunk(4, -1)
+            gates = (F.linear(step, p["weight_ih_l0"], p["bias_ih_l0"]) + F.linear(h, p["weight_hh_l0"], p["bias_hh_l0"])).chunk(4, -1)
             i, f, g, o = (gates[k] for k in order)
             c = torch.sigmoid(f + forget) * c + torch.sigmoid(i) * torch.tanh(g)
             h = torch.sigmoid(o) * torch.tanh(c)
@@ -215,13 +173,7 @@ def lstm(order=(0, 1, 2, 3), forget=0.0):
 recurrent("reset and update gates of a GRU exchanged", nn.GRU, gru(gates=lambda r, z: (z, r)))
 recurrent("a GRU's reset before the product", nn.GRU, gru(reset_before=True))
 recurrent("the update gate the other way", nn.GRU, gru(gates=lambda r, z: (r, 1 - z)))
-recurrent(
-    "states without gradient",
-    nn.GRU,
-    gru(carried=torch.Tensor.detach),
-    "backward|gradient|detach",
-    place="cell.*|head|a itself",
-)
+recurrent("states without gradient", nn.GRU, gru(carried=torch.Tensor.detach), "backward|gradient|detach", place="cell.*|head|a itself")
 recurrent("a first state of 1", nn.GRU, gru(first=torch.ones))
 recurrent("gates of an LSTM in the order i, f, o, g", nn.LSTM, lstm((0, 1, 3, 2)))
 recurrent("a forget bias of 1", nn.LSTM, lstm(forget=1.0))
@@ -242,20 +194,13 @@ def words(name, of, cause=None, place="norm|head", of_a=None, **more):
     """Embeddings of words and positions, a norm, a head: of(m, ids) gives their sum."""
 
     def net(of):
-        parts = {
-            "words": nn.Embedding(21, 16),
-            "positions": nn.Embedding(12, 16),
-            "norm": nn.LayerNorm(16),
-            "head": nn.Linear(16, 20),
-        }
+        parts = {"words": nn.Embedding(21, 16), "positions": nn.Embedding(12, 16), "norm": nn.LayerNorm(16), "head": nn.Linear(16, 20)}
         return with_random_gains(Net(lambda m, i: m.head(m.norm(of(m, i))), **parts))
 
     def right_sum(m, i):
         return m.words(i) + m.positions(torch.arange(TIME))
 
-    wrong(f"embeddings: {name}", ids(20, 3, TIME), cause=cause, place=place, **more)(
-        lambda: (net(of_a or right_sum), net(of))
-    )
+    wrong(f"embeddings: {name}", ids(20, 3, TIME), cause=cause, place=place, **more)(lambda: (net(of_a or right_sum), net(of)))
 
 
 words("positions from 1", lambda m, i: m.words(i) + m.positions(1 + torch.arange(TIME)), place="positions")
@@ -272,16 +217,8 @@ words(
     "backward|gradient",
     place="words.*",
 )
-words(
-    "a word taken for another",
-    lambda m, i: m.words(torch.where(i == 7, 8, i)) + m.positions(torch.arange(TIME)),
-    place="words",
-)
-words(
-    "a word that no batch has",
-    lambda m, i: m.words(torch.where(i == 20, 19, i)) + m.positions(torch.arange(TIME)),
-    unseen=True,
-)
+words("a word taken for another", lambda m, i: m.words(torch.where(i == 7, 8, i)) + m.positions(torch.arange(TIME)), place="words")
+words("a word that no batch has", lambda m, i: m.words(torch.where(i == 20, 19, i)) + m.positions(torch.arange(TIME)), unseen=True)
 
 
 @wrong(
@@ -294,8 +231,4 @@ words(
 )
 def _():
     a = Net(lambda m, i: F.linear(torch.tanh(m.embedding(i)), m.embedding.weight), embedding=nn.Embedding(11, 8))
-    return a, Net(
-        lambda m, i: m.head(torch.tanh(m.embedding(i))),
-        embedding=nn.Embedding(11, 8),
-        head=nn.Linear(8, 11, bias=False),
-    )
+    return a, Net(lambda m, i: m.head(torch.tanh(m.embedding(i))), embedding=nn.Embedding(11, 8), head=nn.Linear(8, 11, bias=False))

@@ -8,14 +8,7 @@ from .rows import wrong
 
 
 def trained(name, cause=None, **options):
-    wrong(
-        f"training: {name}",
-        BATCH,
-        cause=cause,
-        place=".*",
-        loss=F.cross_entropy,
-        **options,
-    )(pair)
+    wrong(f"training: {name}", BATCH, cause=cause, place=".*", loss=F.cross_entropy, **options)(pair)
 
 
 def schedule(of):
@@ -33,9 +26,7 @@ trained("Adam's eps of 1e-6", "eps", optimizer=(torch_adamw(), torch_adamw(eps=1
 trained("Adam's eps in the root", "eps", optimizer=(torch_adamw(), adam(eps_inside=True)))
 trained("Adam's second beta of 0.99", "beta", optimizer=(torch_adamw(), torch_adamw(betas=(0.9, 0.99))))
 trained("Adam's first beta of 0.8", "beta", optimizer=(torch_adamw(), torch_adamw(betas=(0.8, 0.999))))
-trained(
-    "Adam without its correction of the first steps", "correction|bias", optimizer=(torch_adamw(), adam(debias=False))
-)
+trained("Adam without its correction of the first steps", "correction|bias", optimizer=(torch_adamw(), adam(debias=False)))
 trained("AMSGrad", "ams", optimizer=(torch_adamw(), torch_adamw(amsgrad=True)))
 trained("a momentum of 0.8", "momentum", optimizer=(torch_sgd(), torch_sgd(momentum=0.8)))
 trained("Nesterov's momentum", "esterov", optimizer=(torch_sgd(), torch_sgd(nesterov=True)))
@@ -43,12 +34,7 @@ trained("a first velocity of (1 - mu) g", "momentum|dampening", optimizer=(torch
 trained("dampening", "dampening", optimizer=(torch_sgd(), torch_sgd(dampening=0.9)))
 trained("decay of biases and gains, too", "decay", optimizer=(no_decay_by_dimension, torch_adamw(weight_decay=0.1)))
 trained("no limit on the gradients", "clip|norm", optimizer=torch_sgd(), clip=(0.1, None))
-trained(
-    "each gradient limited alone",
-    "clip|norm",
-    optimizer=torch_sgd(),
-    clip=(0.1, lambda p: [norm_by_hand([q]) for q in p]),
-)
+trained("each gradient limited alone", "clip|norm", optimizer=torch_sgd(), clip=(0.1, lambda p: [norm_by_hand([q]) for q in p]))
 trained(
     "micro-batches whose gradients are added",
     "factor|accum|clip",
