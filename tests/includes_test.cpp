@@ -323,7 +323,7 @@ TEST_CASE("one stem, one subject") {
     if (excepted.count(fs::path(s.path).filename().string())) continue;
     if (s.path.starts_with("lab/papers/")) continue;  // a function each, all of them declared in all.h
     if (s.path == "gpu/none.cpp" || s.path == "gpu/bind.cpp") continue;  // two definitions of start_cuda()
-    // A row each, all of them declared in training_options.h; parts of folder.h, gguf.h and port.h.
+    // A row each, all of them declared in training/model_row.h; parts of folder.h, gguf.h and port.h.
     if (s.path.starts_with("training/models/") || s.path.starts_with("exchange/hub/")) continue;
     if (s.path == "python/module.cpp") continue;  // the module itself
     fs::path header = fs::path(s.path).replace_extension(".h");

@@ -1,4 +1,4 @@
-// The examples of --help and of the manual pages. A test runs them in this order, in one folder.
+// The examples of --help and of the manual pages. A test runs them all, in one folder.
 #include <algorithm>
 #include <iterator>
 
