@@ -93,7 +93,7 @@ Verb add_audit(CLI::App& app) {
   command->add_option("--report", o->report, "write the result as an HTML page");
   add_json(*command, o->json);
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
-  command->footer(exit_codes("0 as theory says, 1 not", "6 numbers are not finite"));
+  command->footer(exit_codes("0 as theory says, 1 not", "5 undecided, 6 numbers are not finite"));
   for (const char* option : {"--report", "--json", "--quiet"}) command->get_option(option)->group("Output");
   lead_with(*command, {"--checkpoint", "--model", "--width", "--depth", "--context", "--batch"});
   return {command, [o, command] { return run_audit(*o, *command); }, {&audit_description()}};

@@ -99,7 +99,9 @@ class Auditor {
     for (const streams::NamedParameter& p : streams::named_parameters(*raw_)) {
       result_.rows.push_back(row_of(p, o_.model.transformer().affine, std::sqrt(squares)));
       if (!(result_.rows.back().gradient <= result_.rows.back().bound)) result_.verdict = Verdict::different;
+      if (p.role == Role::writer) result_.measured = result_.measured || norm(p.tensor.grad()).item() > 0;
     }
+    if (!result_.measured && result_.verdict == Verdict::equivalent) result_.verdict = Verdict::undecided;
   }
 
   // The rms_norm model with recentred weights in this dtype, readers centred or not. Weights are computed in f64 and

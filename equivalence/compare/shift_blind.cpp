@@ -18,6 +18,7 @@ using streams::Role;
 
 struct Found {
   std::vector<Sum> parameters, streams;
+  bool measured = true;  // at every point some writer had a gradient
   bool centred = false;  // some norm does not subtract the mean by itself: F2 then says nothing
 };
 
@@ -69,8 +70,13 @@ void look(nn::Module& model, const std::vector<streams::NamedParameter>& paramet
   const std::vector<Tensor> gradients = grad(value, inputs);
   NoGrad no_grad;
   size_t i = 0;
-  for (const streams::NamedParameter& p : parameters)
-    if (p.role != Role::neutral) take(found.parameters, i, p.name, p.role, gradients[i], p.stream_dim), ++i;
+  bool measured = false;
+  for (const streams::NamedParameter& p : parameters) {
+    if (p.role == Role::neutral) continue;
+    measured = measured || (p.role == Role::writer && largest_entry(gradients[i]) != 0);
+    take(found.parameters, i, p.name, p.role, gradients[i], p.stream_dim), ++i;
+  }
+  found.measured = found.measured && measured;
   for (; i < gradients.size(); ++i) {
     const Tensor& g = gradients[i];
     take(found.streams, i - weights, norms[i - weights], Role::neutral, g, g.rank() - 1);
@@ -156,6 +162,11 @@ ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const
   result.streams = found.streams;
   result.readers_blind = blind(found.parameters, Role::reader);
   result.stream_blind = !found.streams.empty() && blind(found.streams, Role::neutral);
+  if (!found.measured) {
+    result.verdict = Verdict::undecided;
+    result.reason = "nothing was measured: at some point no writer has a gradient";
+    return result;
+  }
   const auto bad = [](const Sum& r) { return r.role == Role::writer && !r.explained(); };
   const auto first = std::find_if(found.parameters.begin(), found.parameters.end(), bad);
   if (blind(found.parameters, Role::writer)) {

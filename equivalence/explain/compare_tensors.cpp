@@ -215,9 +215,6 @@ class Comparer {
     const auto mapped = [&](const Tensor& x) { return gradient(c) ? x : c.route.forward(x); };
     const Tensor reference = mapped(a.to(DType::f64));
     for (size_t i = 0; i < o_.controls.size(); ++i) {
-      const Tensor* outline = o_.controls[i].outline.find(row.name);
-      check(outline && outline->shape() == a.shape() && outline->dtype() == a.dtype(), "has no counterpart of ",
-            a.dtype(), " and shape ", a.shape(), " in control ", i + 1);
       const Tensor x = mapped(o_.controls[i].read(row.name).to(DType::f64));
       row.control = larger(row.control, deviation({held_against(row.name, x, reference)}));
     }
@@ -354,7 +351,7 @@ class Comparer {
       why = "no entries were compared";
     else if (unmeasured) {
       result_.verdict = Verdict::undecided;
-      why = "the controls are equal to the first: nothing was measured";
+      why = "no control moves a tensor of the first: nothing was measured";
     } else if (first_undecided) {
       result_.verdict = Verdict::undecided;
       why = text(first_undecided->name, " is ", first_undecided->problem, " (", undecided, " of ", plural(n, "tensor"),
@@ -394,6 +391,12 @@ TensorsComparison compare_tensors(const LazyState& a, const LazyState& b, const 
   if (options.tolerance)
     check(*options.tolerance >= 0, "compare_tensors: the tolerance is ", *options.tolerance, ", expected at least 0");
   NoGrad no_grad;
+  for (size_t i = 0; i < options.controls.size(); ++i)
+    for (const auto& [name, x] : a.outline) {
+      const Tensor* control = options.controls[i].outline.find(name);
+      check(control && control->shape() == x.shape() && control->dtype() == x.dtype(), "compare_tensors: control ", i + 1,
+            " has no '", name, "' of ", x.dtype(), " and shape ", x.shape(), ", as the first has");
+    }
   return Comparer(a, b, map, options).run();
 }
 

@@ -17,7 +17,7 @@ std::string sentence_of(const TensorsComparison& r) {
 double largest_share(const TensorsComparison& r) {
   double share = 0;
   for (const Row& row : r.rows)
-    if (row.tolerance > 0) share = std::max(share, row.deviation / row.tolerance);
+    if (row.tolerance > 0) share = larger(share, row.deviation / row.tolerance);
   return share;
 }
 

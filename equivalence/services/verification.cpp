@@ -215,7 +215,7 @@ const reports::Schema<Verified>& verify_schema() {
               [](const Verified& v) {
                 std::optional<double> largest;
                 for (const auto& [_, found] : v.streams)
-                  for (const Deviation& output : found.outputs) largest = std::max(largest.value_or(0), output.bound);
+                  for (const Deviation& output : found.outputs) largest = larger(largest.value_or(0), output.bound);
                 return largest;
               },
               "a larger deviation of any output is detected; null: no output was compared")

@@ -101,6 +101,7 @@ std::string sentence(const AuditResult& r) {
   if (const AuditResult::Row* row = first_unexplained(r))
     return text(row->name, " has a gradient of ", scientific(row->gradient), " in its ", row->invisible,
                 ", rounding explains ", scientific(row->bound), ".");
+  if (!r.measured) return "Nothing was measured: with these weights no writer of the stream has a gradient.";
   return text("No invisible direction has a gradient: of ", r.numbers(), " numbers ", r.directions(),
               printed(" (%.1f %%)", 100 * share(r.directions(), r.numbers())),
               " are directions without gradient; the stream's mean drifts to ", scientific(r.shift),

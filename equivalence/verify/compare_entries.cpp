@@ -59,6 +59,7 @@ class EntryCheck::Comparer {
       else if (n.normalizes != other->normalizes)
         incomparable(text("norm '", n.name, "' normalizes in the ", n.normalizes ? "first" : "second", " alone"));
       else if (n.eps != other->eps)
+        result_.other_eps = true,
         differ(text("eps of ", n.name), n.eps, other->eps,
                text("eps of norm '", n.name, "' is ", number_text(n.eps), " and ", number_text(other->eps)));
     }
@@ -99,13 +100,33 @@ class EntryCheck::Comparer {
       return incomparable(
           text("'", part.name, "' has ", x.shape(), " entries in the first and ", y.shape(), " in the second"));
     const int64_t count = x.shape()[0];
-    all_.rows_.add(compare_rows(
+    RowFindings found = compare_rows(
         part.name, x, y,
         {.map = row_of(a_.plan.form).canonical(part.kind == Kind::writer ? Role::writer : Role::reader, a_.plan.width),
          .arithmetic = std::sqrt(static_cast<double>(a_.plan.width)) * epsilon(DType::f64),
          .coarsest = epsilon(coarser(coarsest(a_.state, a_.half), coarsest(b_.state, b_.half))),
          .first_row = first_of(count),
-         .blind = blind_rows(part.name)}));
+         .blind = blind_rows(part.name)});
+    if (found.largest && part.kind != Kind::bias) found.largest->index = in_tensor(part, found.largest->index);
+    all_.rows_.add(found);
+  }
+
+  // The index, in the tensor, of entry {row, i} of its rows (by_rows()).
+  Dims in_tensor(const Part& part, const Dims& at) const {
+    if (at.rank < 2) return at;
+    const streams::Plan::Writer* writer = a_.plan.writer(part.name);
+    const streams::Plan::Reader* reader = a_.plan.reader(part.name);
+    const Dims shape = a_.state.at(reader ? reader->tensor() : part.name).shape();
+    const int dim = writer ? writer->dim : reader ? reader->dim : shape.rank - 1;
+    const int64_t parts = part.kind == Kind::reader ? reader->parts : 1;
+    Dims index = shape;
+    int64_t row = at[0] / parts;
+    index[dim] = at[0] % parts * a_.plan.width + at[1];
+    int outer = dim == 0 ? 1 : 0;  // the first of the other dimensions, of which the piece may be a slice
+    for (int i = shape.rank - 1; i > outer; --i)
+      if (i != dim) index[i] = row % shape[i], row /= shape[i];
+    if (shape.rank > 1) index[outer] = row;
+    return index;
   }
 
   static bool is_zero(const Canonical::Rows& rows) {
@@ -159,7 +180,9 @@ class EntryCheck::Comparer {
   // The coarser format must hold the finer one's rounded values. Within one format, bits must be equal.
   void compare_exactly(const std::string& name) {
     const Dims blind = blind_rows(name);
-    const Tensor x = seen_of(a_.state.at(name), blind), y = seen_of(b_.state.at(name), blind);
+    const Tensor &whole_x = a_.state.at(name), &whole_y = b_.state.at(name);
+    const Tensor x = seen_of(whole_x, blind), y = seen_of(whole_y, blind);
+    if (blind[0] < blind[1] && same_bytes(x, y) && !same_bytes(whole_x, whole_y)) all_.rows_.blind = true;
     all_.rows_.entries += x.numel();
     if (same_bytes(x, y)) return;
     if (!(x.shape() == y.shape()))
@@ -210,6 +233,7 @@ EntryComparison EntryCheck::result() const {
     if (found.equivalent() || !found.comparable || !(share <= 1)) return;
     found.relation = relation, found.share = share;
   };
+  found.share = rows_.both_rounded;
   relate(rows_.second_rounded, identical_ ? Relation::identical : Relation::second_rounded);
   relate(rows_.first_rounded, Relation::first_rounded);
   relate(rows_.both_rounded, Relation::both_rounded);

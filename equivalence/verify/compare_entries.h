@@ -22,6 +22,7 @@ struct EntryComparison {
   std::optional<EntryPlace> largest;            // the largest difference beyond rounding, in canonical coordinates
   double share = 0;                             // the largest share of its bound that an entry uses
   bool blind = false;                           // entries that the function does not see differ beyond rounding
+  bool other_eps = false;                       // two norms have another eps
 
   bool equivalent() const { return relation != Relation::none; }
 };

@@ -116,9 +116,8 @@ Judgement Verification::judgement() const {
     j.verdict = Verdict::equivalent;
     j.reason = text(
         "the two are one function. ",
-        rotation.empty()
-            ? text(how, entries.blind ? " But for some that no function sees: of the bias of attention's keys." : "")
-            : "Up to a rotation of the stream every entry agrees as far as rounding explains.");
+        rotation.empty() ? how : "Up to a rotation of the stream every entry agrees as far as rounding explains.",
+        entries.blind ? " Except entries that no function sees: in the bias of attention's keys." : "");
   } else if (may_be_rotated && differ && unlike.empty() && options.empty()) {
     j.verdict = Verdict::undecided;
     j.reason = text("the entries differ", rotation.empty() ? "" : " up to a rotation, too", ": ", entries.reason, ".",
@@ -133,7 +132,9 @@ Judgement Verification::judgement() const {
     else
       j.reason = text(
           "no ", outputs.front().what, " show it, but the entries differ: ", entries.reason,
-          ". Units in another order would do that, and so would a change that these outputs are too coarse to show.");
+          entries.other_eps
+              ? ". These outputs are too coarse to show it."
+              : ". Units in another order would do that, and so would a change that these outputs are too coarse to show.");
     if (!options.empty()) j.reason += text(" Their options differ: ", options, ".");
   }
   return j;

@@ -128,6 +128,15 @@ TEST_CASE("audit: a gradient where none should be is told") {
   CHECK(test::unstyled(to_html(d)) == std::set<std::string>());
 }
 
+TEST_CASE("audit: weights that let no gradient through are undecided") {
+  const auto model = build_model(small(), {.form = Form::layer_norm});
+  TensorMap weights = nn::clone(model->state_dict());
+  fill(weights.at("head.weight"), 0);
+  const AuditResult r = audit(small(), weights);
+  CHECK(r.verdict == Verdict::undecided);
+  CHECK_THAT(closing(document_of(r)), StartsWith("Undecided. Nothing was measured"));
+}
+
 TEST_CASE("audit: a tied table is a writer") {
   const AuditResult plain =
       audit({.model = {kGpt, {.width = 12, .depth = 1, .heads = 2}, {{"vocab", 5}, {"context", 6}, {"tied", true}}},

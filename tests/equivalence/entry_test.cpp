@@ -89,6 +89,23 @@ TEST_CASE("a norm behind a table: the table's rows are what the norm makes of th
   }
 }
 
+TEST_CASE("the entry that differs most is named by its place in the tensor") {
+  const TensorMap s = state();
+  const streams::Plan plan = placed(kTable, s);
+  for (const auto& [name, place] : {std::pair{"out.weight", Dims{3, 2}}, {"out.bias", Dims{4}}, {"in.weight", Dims{2, 9}}}) {
+    INFO(name);
+    Tensor changed = s.at(name).clone();
+    int64_t at = 0;
+    for (int i = 0; i < place.rank; ++i) at = at * changed.size(i) + place[i];
+    changed.mutable_data<double>()[at] += 0.5;
+    const EntryComparison found = compare_entries(s, plan, with_tensor(s, name, changed), plan);
+    REQUIRE(found.largest);
+    CHECK(found.largest->tensor == name);
+    CHECK(found.largest->index == place);
+    CHECK(found.share > 1);
+  }
+}
+
 TEST_CASE("a norm behind a table: rounding is carried through it") {
   const TensorMap s = state();
   const streams::Plan plan = placed(kTable, s);

@@ -86,6 +86,15 @@ TEST_CASE(
     CHECK(same_bytes(tensor, second.model().state_dict().at(name)));
 }
 
+TEST_CASE("a Trainer that was stopped goes on with the next call of train()") {
+  Trainer whole(small_training(6)), twice(small_training(6));
+  REQUIRE(whole.train());
+  CHECK_FALSE(twice.train([&twice] { return twice.step_count() == 2; }));
+  CHECK(twice.train());
+  CHECK(twice.step_count() == 6);
+  CHECK(losses_of(twice.result()) == losses_of(whole.result()));
+}
+
 TEST_CASE("a Trainer refuses the checkpoint of another training, and options that contradict each other") {
   const TempFolder folder;
   TrainerOptions o = small_training(3);

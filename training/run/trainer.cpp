@@ -39,7 +39,7 @@ StepOptions Trainer::step_options() {
 // Each step: batch, forward, loss, backward, limits, update (training/steps/step.h), average, record. Then, if due: the
 // progress line, a test pass, the checkpoint, and the question whether to stop.
 bool Trainer::train(std::function<bool()> stop) {
-  asked_to_stop_ = std::move(stop);
+  asked_to_stop_ = std::move(stop), stop_ = false;
   Step step(*model_, *optimizer_, smoothed_cross_entropy(options_.training.label_smoothing), step_options());
   const auto batch = [&](int64_t t) {
     seed_step(options_.training.seed, t);
