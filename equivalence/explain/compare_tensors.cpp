@@ -158,7 +158,9 @@ class Comparer {
               "holds integers from 2^53 on, which f64 rounds: compare them with integers, without a map");
     const Tensor reference = gradient(c) ? x : c.route.forward(x),
                  value = gradient(c) ? c.route.adjoint(y, x.shape()) : y;
-    return held_against(gradient(c) ? row.name : row.partner, value, reference);
+    const Tensor* whole = b_.outline.find(row.partner);
+    const bool in_b = !gradient(c) && whole && whole->shape() == value.shape();  // else indices are those of A's tensor
+    return held_against(in_b ? row.partner : row.name, value, reference);
   }
 
   std::vector<Tensor> read_stored(const Compared& c) const {

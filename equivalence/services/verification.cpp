@@ -165,7 +165,7 @@ reports::Fields<StreamVerdict> stream_fields() {
           "how rounding explains the entries: `identical`, `first_rounded`, `second_rounded`, `both_rounded`, "
           "`through_a_form` or `none`")
       .add(
-          "share", [](const StreamVerdict& s) { return s.found.entries.share; }, "of its bound that an entry uses")
+          "share", [](const StreamVerdict& s) { return s.found.entries.share; }, "largest share of its bound that an entry uses; above 1: rounding does not explain it")
       .add(
           "first_difference", [](const StreamVerdict& s) { return s.found.entries.largest; },
           "the entry with the largest difference beyond rounding; null: there is none", difference_fields())

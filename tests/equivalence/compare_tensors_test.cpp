@@ -189,6 +189,17 @@ TEST_CASE("compare tensors: equal to the last bit are equal bits of one dtype th
   CHECK(compare_tensors(a, map_of({{"v", a.at("w")}}), ParameterMap().add("w", "v")).identical);
 }
 
+TEST_CASE("compare tensors: an entry of a joined tensor is named by its place in the tensor of A") {
+  const Tensor q = randn({2, 4}), k = randn({2, 4});
+  Tensor changed = k.clone();
+  changed.mutable_data<float>()[1 * 4 + 3] += 1;
+  const ParameterMap map = ParameterMap::from_json(R"([{"a": ["q", "k"], "b": "qk"}])");
+  const TensorsComparison r = compare_tensors(map_of({{"q", q}, {"k", k}}), map_of({{"qk", cat({q, changed}, 0)}}), map);
+  REQUIRE(r.first_difference);
+  CHECK(r.first_difference->place->tensor == "k");
+  CHECK(r.first_difference->place->index == Dims{1, 3});
+}
+
 TEST_CASE("compare tensors: what is the same says below which share it saw nothing") {
   const TensorMap a = only(tensor<float>({1.0F, 9e-5F})), b = only(tensor<float>({1.0F, 0.0F}));
   CHECK_THAT(said(a, b), Contains("entries below 1.0e-04 of the largest of their tensor not seen"));
