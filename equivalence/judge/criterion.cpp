@@ -60,7 +60,7 @@ std::pair<Verdict, std::string> compare(const RunResult& result, DType dtype) {
     }
   if (!carries(result.horizon, steps))
     return {Verdict::undecided, text(end_of(result.horizon), "; a verdict needs ",
-                                     std::min<size_t>(steps, kNegativeSteps), " steps before that")};
+                                     plural(std::min<size_t>(steps, kNegativeSteps), "step"), " before that")};
   return {Verdict::equivalent, text("at most ", std::ceil(100 * share), " % of the bound (", where, ")",
                                     seen < steps ? text(" up to step ", seen, " of ", steps) : "")};
 }
@@ -75,7 +75,8 @@ std::string shortfall(const Deviations& run, const Deviations& control, DType dt
     const double d = crosses ? largest(values) : values.back();
     const double least = std::max(separation(dtype) * (control.*q.path).back(), kLeastDifference);
     if (!(d > least))
-      return text(q.name, " deviates by ", scientific(d), crosses ? " at most" : " after the last step", ", at least ",
+      return text("the deviation of ", q.spoken, " is ", crosses ? "at most " : "", scientific(d),
+                  crosses ? "" : " after the last step", ", at least ",
                   scientific(least), " expected");
   }
   return "";

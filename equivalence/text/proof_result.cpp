@@ -108,8 +108,12 @@ const reports::Schema<ProofResult>& proof_schema() {
               },
               "the steps at which a negative control can be told from rounding", horizon)
           .add(
-              "detectable", [](const ProofResult& p) { return p.horizon.detectable; },
-              "relative deviations from here on are detected at any step up to the horizon", magnitude_fields())
+              "detectable",
+              [](const ProofResult& p) {
+                return p.horizon.steps > 0 ? std::optional(p.horizon.detectable) : std::nullopt;
+              },
+              "relative deviations from here on are detected at any step up to the horizon; null: it has no step",
+              magnitude_fields())
           .add(
               "limit", [](const ProofResult& p) { return p.horizon.limit; },
               "the horizon ends before a bound exceeds these", magnitude_fields())

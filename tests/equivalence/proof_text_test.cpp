@@ -102,7 +102,7 @@ TEST_CASE("proof: the sentence gives the figures, or the run that failed and why
   proof.runs[3].deviations.gradient.back() = 1e-6;  // a negative control that ends too close
   conclude(proof);
   CHECK_THAT(sentence(proof), StartsWith("Undecided: rms_norm projected_once came out different, as expected, but it "
-                                         "does not count (gradient deviates by 1.0e-06"));
+                                         "does not count (the deviation of gradients is 1.0e-06"));
 }
 
 TEST_CASE("proof: chaos ends what is said, or leaves it undecided") {
