@@ -96,6 +96,11 @@ bool equal_to_the_last_bit(const Deviations& run) {
 
 }  // namespace
 
+Verdict RunResult::agreement() const {
+  if (as_expected) return Verdict::equivalent;
+  return verdict == expected ? Verdict::undecided : verdict == Verdict::undecided ? verdict : Verdict::different;
+}
+
 void check_wide_enough(int64_t width, const char* verb) {
   check(width >= 3, verb, ": the stream has width ", width,
         ", expected at least 3: a norm of two centred entries is 1 and ",

@@ -48,10 +48,7 @@ struct RunResult : Judgement {
   std::optional<int64_t> differing_predictions;  // number of test predictions that differ from the reference's
 
   // equivalent: the verdict is the expected one, by its margin; different: the contrary was observed; undecided: else.
-  Verdict agreement() const {
-    if (as_expected) return Verdict::equivalent;
-    return verdict == expected ? Verdict::undecided : verdict == Verdict::undecided ? verdict : Verdict::different;
-  }
+  Verdict agreement() const;
 };
 
 // The empty record of a run. seed: for a control.
