@@ -48,22 +48,6 @@ def add_norm(norm, with_bias):
     return make
 
 
-def layer_norm(rows, width):
-    return (leaf(rows, width), leaf(width), leaf(width)), lambda x, gain, bias: (F.layer_norm(x, (width,), gain, bias),)
-
-
-def rms_norm(rows, width):
-    return (leaf(rows, width), leaf(width)), lambda x, gain: (F.rms_norm(x, (width,), gain, eps=1e-5),)
-
-
-def softmax(rows, width):
-    return (leaf(rows, width),), lambda x: (F.softmax(x, -1),)
-
-
-def gelu(rows, width):
-    return (leaf(rows, width),), lambda x: (F.gelu(x),)
-
-
 def mlp(rows, width):
     inputs = leaf(rows, width), leaf(4 * width, width), leaf(4 * width), leaf(width, 4 * width), leaf(width)
     return inputs, lambda x, w1, b1, w2, b2: (F.linear(F.gelu(F.linear(x, w1, b1)), w2, b2),)
@@ -92,10 +76,6 @@ def chain(length, width):
     return (leaf(width),), forward
 
 
-def linear(rows, width):
-    return (leaf(rows, width), leaf(width, width), leaf(width)), lambda x, w, b: (F.linear(x, w, b),)
-
-
 def images(count, channels, side=16):
     """Channels last in memory, as ours."""
     return torch.randn(count, side, side, channels, **LIKE).permute(0, 3, 1, 2).detach().requires_grad_()
@@ -107,10 +87,6 @@ def conv2d(side, stride=1, colours=None):
         weight = leaf(channels, x.shape[1], 3, 3).detach().to(memory_format=torch.channels_last).requires_grad_()
         return (x, weight, leaf(channels)), lambda x, w, b: (F.conv2d(x, w, b, stride, padding=1),)
     return make
-
-
-def max_pool2d(count, channels):
-    return (images(count, channels),), lambda x: (F.max_pool2d(x, 2),)
 
 
 def gru_step(batch, hidden):
@@ -138,12 +114,16 @@ class Copy:
         return each_of(lambda _: self.target.copy_(self.source))[0], 0.0
 
 
-OPS = {
-    "add_norm_layer": add_norm(F.layer_norm, True), "add_norm_rms": add_norm(F.rms_norm, False), "layer_norm": layer_norm,
-    "rms_norm": rms_norm, "softmax": softmax, "gelu": gelu, "cross_entropy": cross_entropy, "mlp": mlp,
-    "attention": attention, "chain": chain, "linear": linear, "conv2d": conv2d(16), "max_pool2d": max_pool2d,
-    "conv2d_rgb": conv2d(32, colours=3), "conv2d_large": conv2d(32), "conv2d_stride2": conv2d(32, stride=2),
-    "gru_step": gru_step, "lstm_step": lstm_step,
+OPS = {  # name -> (rows, width) -> (inputs, forward)
+    "add_norm_layer": add_norm(F.layer_norm, True), "add_norm_rms": add_norm(F.rms_norm, False),
+    "layer_norm": lambda rows, width: ((leaf(rows, width), leaf(width), leaf(width)), lambda x, gain, bias: (F.layer_norm(x, (width,), gain, bias),)),
+    "rms_norm": lambda rows, width: ((leaf(rows, width), leaf(width)), lambda x, gain: (F.rms_norm(x, (width,), gain, eps=1e-5),)),
+    "softmax": lambda rows, width: ((leaf(rows, width),), lambda x: (F.softmax(x, -1),)),
+    "gelu": lambda rows, width: ((leaf(rows, width),), lambda x: (F.gelu(x),)),
+    "linear": lambda rows, width: ((leaf(rows, width), leaf(width, width), leaf(width)), lambda x, w, b: (F.linear(x, w, b),)),
+    "cross_entropy": cross_entropy, "mlp": mlp, "attention": attention, "chain": chain, "gru_step": gru_step, "lstm_step": lstm_step,
+    "conv2d": conv2d(16), "conv2d_rgb": conv2d(32, colours=3), "conv2d_large": conv2d(32), "conv2d_stride2": conv2d(32, stride=2),
+    "max_pool2d": lambda count, channels: ((images(count, channels),), lambda x: (F.max_pool2d(x, 2),)),
 }
 
 

@@ -18,7 +18,7 @@ def bucket(n):
 
 # The source of each constant.
 GPT2_BYTES = 124.5e6 * 4      # gradients of f32, of 124.5 million parameters (GPT-2, padded vocabulary)
-GPT2_STEP = 43.24e-3          # s, fastest step, 32 x 1024 tokens, bf16, H100: docs/gpu.md, "What a step asks of a device"
+GPT2_STEP = 43.24e-3          # s, fastest step, 32 x 1024 tokens, bf16, H100: docs/gpu.md, "Launches, bytes and operations of a step"
 NIC = 46 * GB                 # bytes/s, a 400 Gbit/s NIC with NCCL, 46 to 48: github.com/NVIDIA/nccl-tests/issues/290
 HOST = 22.7 * GB              # bytes/s of memcpy on our 2 cores: benchmarks/results; a server's host may be faster
 PASSES = 3                    # of all bytes over the host's memory, at least: from the GPU, the sum, to the GPU

@@ -1,14 +1,15 @@
 """The legs of scripts/gpu: arguments, the device, and the results of each leg."""
 
 import argparse
+import os
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import build
 import lease
-import libraries
 import pack
 import paper
 import probe
@@ -23,6 +24,34 @@ LEGS = {"build": build.leg, "pack": pack.leg, "probe": probe.leg, "truth": truth
         "paper": paper.leg}
 LEG = 8.5  # minutes
 MINUTES = {"pack": 600}
+LIBRARIES = ("libcublasLt.so.", "libcudnn.so.", "libnccl.so.")
+ASK = """import importlib.util as u
+found = u.find_spec("nvidia")
+print(*(found.submodule_search_locations if found else []), sep="\\n")"""
+
+
+def library_folders(python):
+    """The folders under site-packages/nvidia of an interpreter that have them."""
+    try:
+        asked = subprocess.run([python, "-c", ASK], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Failure(f"--python {python}: {getattr(error, 'strerror', None) or error}")
+    if asked.returncode != 0:
+        raise Failure(f"--python {python}: {(asked.stderr.strip().splitlines() or ['it ended without a word'])[-1]}")
+    return sorted({str(file.parent) for root in asked.stdout.splitlines() for file in Path(root).glob("*/lib/*.so.*")
+                   if file.name.startswith(LIBRARIES)})
+
+
+def program_environment(tree, python):
+    """The environment variables of our programs: shared libraries from a pack, and cuBLASLt, cuDNN and NCCL from pip's folders."""
+    theirs = library_folders(python) if python else []
+    ours = [str(tree / "lib")] if (tree / "lib").is_dir() else []  # in a pack
+    # LD_LIBRARY_PATH needs the paths of PyTorch's libraries, too: cuDNN opens others by name (libnvrtc).
+    path = ours + theirs + [os.environ[name] for name in ["LD_LIBRARY_PATH"] if os.environ.get(name)]
+    found = {"LD_LIBRARY_PATH": os.pathsep.join(path)} if path else {}
+    if theirs and "ISONORM_GPU_LIBRARIES" not in os.environ:
+        found["ISONORM_GPU_LIBRARIES"] = os.pathsep.join(theirs)
+    return found
 
 
 def parse(description):
@@ -82,7 +111,7 @@ def main(description):
     try:
         if options.pack:
             options.build, kept = pack.unpacked(options.pack)
-        options.libraries = libraries.environment(options.build, options.python)
+        options.libraries = program_environment(options.build, options.python)
         results = Results(options.out, kept)
         for name in options.legs:
             if name == "lease":

@@ -1,10 +1,11 @@
 // The figures of a certificate; and its claims, with the measured figures and the figures that would have refuted them.
+#include "lab/certificate/certificate.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "core/printed.h"
 #include "equivalence/judge/criterion.h"
-#include "lab/certificate/certificate.h"
 
 namespace isonorm::equivalence {
 namespace {

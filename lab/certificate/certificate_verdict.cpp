@@ -1,8 +1,8 @@
 // Draws the verdicts and figures of a certificate from its parts.
+#include "lab/certificate/certificate.h"
+
 #include <algorithm>
 #include <cmath>
-
-#include "lab/certificate/certificate.h"
 
 namespace isonorm::equivalence {
 namespace {

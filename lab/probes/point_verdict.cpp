@@ -1,10 +1,10 @@
 // Judges the errors at random points.
+#include "lab/probes/point_errors.h"
+
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "core/printed.h"
-#include "lab/probes/point_errors.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -205,7 +205,7 @@ TEST_CASE("a forged part makes the certificate fail, and is named") {
        {[](R& r) { r.gradients.push_back(r.gradients[5]); }, "gradients: vit1 in bf16 is there twice"},
        {[](R& r) { r.trajectories.erase(r.trajectories.begin()); },
         "trajectories: nothing to compare for gpt8 in f64"},
-       {[](R& r) { r.width2.clear(); }, "values of width 2: there is nothing"},
+       {[](R& r) { r.width2.clear(); }, "values of width 2: nothing to compare"},
        {[](R& r) { r.regimes.pop_back(); }, "nothing to compare for gpt8, batches in two parts in f32"},
        {[](R& r) { std::swap(r.regimes[0], r.regimes[1]); },
         "nothing to compare for vit1, stochastic depth 0.3 in f64"}});
