@@ -1,11 +1,11 @@
-"""Records what the readers and writers of a model see and make, for isonorm convert --reference. Printed by isonorm hooks.
+"""Records the inputs and outputs of a model's readers and writers, for isonorm convert --reference. Printed by isonorm hooks.
 
     import record
-    rows = record.record(model, lambda: model(ids))  # a torch.nn.Module; one forward pass, whose result is looked at
+    rows = record.record(model, lambda: model(ids))  # a torch.nn.Module; one forward pass
     record.save("reference.safetensors", rows)
 
-Run the model in f64 where that is possible (model.double()): then rounding hides least. The model is changed for two more
-passes, and put back.
+Run the model in f64 if you can (model.double()): then rounding hides least. Two more forward passes run with changed
+parameters; afterwards the model has its own again.
 """
 import json
 import re
@@ -22,7 +22,7 @@ def alternatives(pattern):
 
 
 def part(spec, name):
-    """A part of the description, its entries one by one."""
+    """The entries of one part of the description, without alternatives."""
     entries = spec.get(name, {})
     if isinstance(entries, list):
         return [one for pattern in entries for one in alternatives(pattern)]
@@ -30,7 +30,7 @@ def part(spec, name):
 
 
 def matched(entries, names):
-    """(name, value) for each of the names that an entry has; what a * stands for is the same in the value."""
+    """Yields (name, value) for each name that matches an entry. A * in the value becomes the text that it matched in the name."""
     for pattern, value in entries.items():
         parts = re.split(r"(\*\*|\*)", pattern)
         form = re.compile("".join({"**": "(.+)", "*": r"([^.]+)"}.get(part, re.escape(part)) for part in parts))
@@ -43,11 +43,11 @@ def matched(entries, names):
 def save(path, rows):
     from safetensors.torch import save_file
 
-    save_file(rows, path, {"order": json.dumps(list(rows))})  # of execution, which the library does not keep
+    save_file(rows, path, {"order": json.dumps(list(rows))})  # the library sorts names; this is the order of execution
 
 
 def results(y):
-    """The numbers of a result, but for hidden states and caches: what the model says."""
+    """The tensors that a model returns, without hidden states, caches and loss."""
     import torch
 
     if isinstance(y, torch.Tensor):
@@ -58,9 +58,9 @@ def results(y):
 
 
 def record(model, run, prefix=None):
-    """NAME.input and NAME.output of readers and writers, and what shows that nothing else reads the stream; of several
-    streams STREAM/NAME. They are in the order in which they were computed. `prefix` is what the model's names have before the
-    file's; without it the shortest that fits is taken.
+    """Rows by name, in the order in which they were computed: NAME.input and NAME.output of readers and writers, and rows that
+    show that nothing else reads the stream. With several streams the names are STREAM/NAME. prefix: what the model's names
+    have before the names in the file; None: the shortest prefix that fits.
     """
     streams = SPEC.get("streams", {"": SPEC})
     found = [(when, f"{stream}/{name}" if stream else name, x) for stream, spec in streams.items()
@@ -69,7 +69,7 @@ def record(model, run, prefix=None):
 
 
 def recorded(spec, model, run, prefix):
-    """Of each name how many modules had run, and the rows."""
+    """For each name the number of modules that had run, and the rows."""
     import torch
 
     modules = dict(model.named_modules(remove_duplicate=False))
@@ -95,7 +95,7 @@ def recorded(spec, model, run, prefix):
         rows[name] = len(ran), (x if x.is_floating_point() else x.long()).clone(memory_format=torch.contiguous_format)
 
     def named(entries, ends):
-        """The tensors that entries of the description name, its own name before a pattern; a layer stands for some."""
+        """The tensors that match the entries. A tensor's own name comes before patterns; a layer's name stands for its tensors."""
         found = {}
         for pattern, value in sorted(entries.items(), key=lambda entry: "*" not in entry[0]):
             whole = dict(matched({pattern: value}, stored))
@@ -126,10 +126,10 @@ def recorded(spec, model, run, prefix):
             if norm not in normed:
                 raise RuntimeError(f"{weight} is called before norm {norm}, which it is said to read through")
             stream, out = normed[norm]
-            if (parts := beside.get(weight, 1)) > 1:  # rows side by side: a row, and the norm of what it is with another sign
+            if (parts := beside.get(weight, 1)) > 1:  # the layer reads norms of a row and of its negative, side by side
                 rows_read = [out if i % 2 == 0 else module(norm).forward(-stream) for i in range(parts)]
                 y = first(layer.forward(torch.cat(rows_read, -1)))
-            elif x.shape != out.shape:  # flattened, or some of the norm's rows: the layer is asked for all of them
+            elif x.shape != out.shape:  # flattened, or some of the norm's rows: call the layer with all of them
                 if x.numel() != out.numel() and not all(
                         (row == out.reshape(-1, width)).all(-1).any() for row in x.reshape(-1, width)[:64]):
                     return
@@ -156,7 +156,7 @@ def recorded(spec, model, run, prefix):
             after(layer, wrote)
 
     def other(name, layer):
-        """A module that the description does not have: convert finds out whether it sees the stream."""
+        """Records a module that is not in the description. convert finds out whether it reads the stream."""
         def saw(x, y):
             if not x.is_floating_point() or x.shape[-1:] != (width,) or not x.numel():
                 return
@@ -168,7 +168,7 @@ def recorded(spec, model, run, prefix):
         after(layer, saw)
 
     def at_entry(hook):
-        """The rows that enter a stream which is recentred once."""
+        """Calls `hook` with the rows that enter a stream that is recentred once."""
         def called(_, x, more):
             if x:
                 return (hook(x[0]), *x[1:]), more
@@ -228,8 +228,8 @@ def recorded(spec, model, run, prefix):
     if not before or len(heads) < len(spec.get("tied", {})):
         return rows
 
-    # The same function, where nothing reads the stream but the norms, and these nothing but the readers: a constant is added to
-    # what every writer writes; every gain is larger by a factor, and its readers are smaller by it.
+    # Two changes of parameters that do not change the function if only norms read the stream and only readers read the norms:
+    # a constant is added to the output of every writer; every gain is multiplied by a factor, and its readers are divided by it.
     held = {name: t.detach().clone() for name, t in tensors.items()}
     untied = {weight: module(weight.removesuffix(".weight")) for weight in heads}
     tables = {weight: layer.weight for weight, layer in untied.items()}

@@ -160,8 +160,8 @@ int64_t token_vocab_of(const DataSpec& spec, int64_t vocab, const std::string& p
 
 void check_tokenizer(const std::string& given, const DataSpec& held, const std::string& model) {
   if (given.empty() || held.tokenizer.empty()) return;
-  check(tokenizers::json_of(given, kMostTokenizer) == held.tokenizer, given,
-        ": it is not the tokenizer that ", model, " holds, which is used without --tokenizer");
+  check(tokenizers::json_of(given, kMostTokenizer) == held.tokenizer, given, ": it is not the tokenizer that ", model,
+        " holds, which is used without --tokenizer");
 }
 
 tokenizers::Tokenizer held_tokenizer(const std::string& path, const std::string& json) {

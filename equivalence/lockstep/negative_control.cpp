@@ -58,7 +58,8 @@ std::vector<Planted> planted(const training::TrainingOptions& o) {
   of_ranks(true, NegativeControl::left_out, "a rank left out");
   of_ranks(true, NegativeControl::added_twice, "a gradient summed twice");
   of_ranks(!even && !o.rank_invariant, NegativeControl::unweighted, "ranks unweighted");
-  of_ranks(even && !o.rank_invariant && t.branch.dropout > 0, NegativeControl::same_draws, "equal dropout on all ranks");
+  of_ranks(even && !o.rank_invariant && t.branch.dropout > 0, NegativeControl::same_draws,
+           "equal dropout on all ranks");
   return all;
 }
 

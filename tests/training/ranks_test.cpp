@@ -389,7 +389,8 @@ TEST_CASE("ranks: batch norms take their statistics over the rows of all ranks")
 }
 
 TEST_CASE("ranks: options that a step of several ranks lacks are refused") {
-  CHECK_THROWS_WITH(normed_by(2, {.accumulate = 2, .rank_invariant = true}), Contains("batch norm with rank_invariant"));
+  CHECK_THROWS_WITH(normed_by(2, {.accumulate = 2, .rank_invariant = true}),
+                    Contains("batch norm with rank_invariant"));
   CHECK_THROWS_WITH(normed_by(12, {}),
                     Contains("11 rows in a part of the batch on 12 ranks with batch norm, expected some"));
   run_ranks(2, [](Group& g) {

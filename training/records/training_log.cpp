@@ -66,8 +66,9 @@ nlohmann::json identity(const json& manifest) {
   };
   for (const auto& [name, value] : kNewOptions) leave_out(name, value);
   for (const auto& [name, value] : kNewModelOptions) leave_out(std::string(name), value);
-  for (const char* name : {"data", "test_data", "tokenizer", "ids", "text", "init", "threads", "ranks", "rank_invariant", "whole_parts",
-                           "zero", "device", "any_order"})
+  // whole_parts is rank_invariant in older logs.
+  for (const char* name : {"data", "test_data", "tokenizer", "ids", "text", "init", "threads", "ranks",
+                           "rank_invariant", "whole_parts", "zero", "device", "any_order"})
     of["options"].erase(name);
   return of;
 }
