@@ -1,4 +1,6 @@
 // The program's commands for files and proofs, as Python functions.
+#include "python/bindings.h"
+
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -11,7 +13,6 @@
 #include "equivalence/services/proof_options.h"
 #include "equivalence/services/verification.h"
 #include "equivalence/text/proof_text.h"
-#include "python/bindings.h"
 #include "streams/stream.h"
 #include "training/run/given.h"
 

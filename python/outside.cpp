@@ -1,4 +1,6 @@
 // Comparisons of models that Python runs.
+#include "python/bindings.h"
+
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -9,7 +11,6 @@
 #include "equivalence/explain/hypotheses.h"
 #include "equivalence/judge/criterion.h"
 #include "equivalence/lockstep/training.h"
-#include "python/bindings.h"
 
 namespace isonorm::python {
 namespace {

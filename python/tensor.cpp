@@ -1,4 +1,6 @@
 // Tensors of Python and of isonorm share memory without a copy (DLPack and the buffer protocol).
+#include "python/bindings.h"
+
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -7,7 +9,6 @@
 
 #include "core/tensor.h"
 #include "core/view.h"
-#include "python/bindings.h"
 
 namespace isonorm::python {
 namespace {

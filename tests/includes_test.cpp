@@ -315,6 +315,7 @@ TEST_CASE("one stem, one subject") {
       {"io/unfinished.h", {"name_lock"}},
       {"lab/certificate/certificate.h", {"certificate_figures", "certificate_text", "certificate_verdict"}},
       {"lab/probes/point_errors.h", {"point_verdict"}},
+      {"python/bindings.h", {"files", "outside", "tensor"}},
       {"reports/svg.h", {"svg_dots"}},
       {"streams/layout.h", {"layout_json"}},
       {"streams/plan.h", {"check_plan"}},

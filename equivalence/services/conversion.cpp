@@ -427,6 +427,13 @@ reports::Fields<Converted> converted_fields() {
       .add(
           "verdict", [](const Converted& c) { return name_of(c.written ? Verdict::equivalent : Verdict::different); },
           "`equivalent`: the result is verified; else `different`")
+      .add(
+          "sentence",
+          [](const Converted& c) {
+            const std::string lines = c.text.substr(0, c.text.find_last_not_of('\n') + 1);
+            return lines.substr(lines.find_last_of('\n') + 1);
+          },
+          "the last line of the text")
       .add("written", &Converted::written, "the result is verified and was written")
       .add("file", &Converted::file, "the file or folder that was to be written")
       .add("form", &Converted::form, "form of its residual stream")

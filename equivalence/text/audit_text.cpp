@@ -161,7 +161,7 @@ const reports::Schema<AuditResult>& audit_schema() {
                 return largest;
               },
               "a larger part of any gradient in invisible directions is detected; null: there are no such directions")
-          .add("numbers", &AuditResult::numbers, "number of trained numbers")
+          .add("numbers", &AuditResult::numbers, "numbers in all parameters")
           .add("directions", &AuditResult::directions, "directions without gradient")
           .add(
               "share", [](const AuditResult& r) { return share(r.directions(), r.numbers()); }, "directions / numbers")

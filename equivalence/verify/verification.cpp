@@ -182,7 +182,7 @@ void check_described(const Metadata& description, const streams::Plan& plan) {
   const nn::TransformerOptions& t = options.transformer();
   training::check_carried(t);
   const streams::Form form = training::stored_form(options);
-  check(form == plan.form, "spec: the file says that its tensors belong to ", name_of(form), ", not of ",
+  check(form == plan.form, "spec: the file says that its tensors belong to ", name_of(form), ", not to ",
         name_of(plan.form));
   check(t.width == plan.width, "spec: the file says that its stream has width ", t.width, ", not ", plan.width);
   for (const streams::Plan::Norm& n : plan.norms)
