@@ -219,7 +219,7 @@ void check_forms(const Plan& plan, Form to) {
   const Form from = plan.form;
   check_form(plan);
   if (plan.rotation.defined())
-    return check(to == from, "convert: ", name_of(from), " is rotated as it is, and not on its way to ", name_of(to));
+    return check(to == from, "convert: a rotation keeps the form ", name_of(from), ", asked for is ", name_of(to));
   check(row_of(to).normed(), "convert: a stream with norms has no form without");
   check(row_of(to).layer_norm_model(), "convert: ", name_of(to), " is no form of a LayerNorm model");
   check(to != from, "convert: the checkpoint has the form ", name_of(to), " already");

@@ -18,7 +18,6 @@
 #include "equivalence/services/named_files.h"
 #include "equivalence/services/rotation.h"
 #include "exchange/hub/folder.h"
-#include "exchange/hub/llama.h"
 #include "io/json_text.h"
 #include "streams/stream.h"
 

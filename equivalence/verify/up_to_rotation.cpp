@@ -137,7 +137,7 @@ class Finder {
     const double off = streams::off_orthogonal(solution);
     if (!(off < 0.5))
       return text(
-          "the map of least squares from the rows of the first to those of the second is no rotation: Q^T Q - I has an "
+          "the least-squares map between the rows of the two is no rotation: Q^T Q - I has an "
           "entry of ",
           scientific(off));
     rotation = streams::nearest_orthogonal(solution);

@@ -180,7 +180,7 @@ void check_described(const Metadata& description, const streams::Plan& plan) {
   const nn::TransformerOptions& t = options.transformer();
   training::check_carried(t);
   const streams::Form form = training::stored_form(options);
-  check(form == plan.form, "spec: the file says that its tensors are those of ", name_of(form), ", not of ",
+  check(form == plan.form, "spec: the file says that its tensors are in the form ", name_of(form), ", not ",
         name_of(plan.form));
   check(t.width == plan.width, "spec: the file says that its stream has width ", t.width, ", not ", plan.width);
   for (const streams::Plan::Norm& n : plan.norms)

@@ -195,7 +195,7 @@ TEST_CASE("rotation: only norms that take a row's length allow it, with the reas
   refused(state, gains, "norm 'h.0.ln_1' has a gain or a bias");
   File rms = rms_gpt2();
   rms.plan.rotation = streams::haar_rotation(kWidth, 1);
-  CHECK_THROWS_WITH(convert(rms.state, rms.plan, Form::crms_isometric), Contains("rotated as it is"));
+  CHECK_THROWS_WITH(convert(rms.state, rms.plan, Form::crms_isometric), Contains("a rotation keeps the form"));
 }
 
 TEST_CASE(
