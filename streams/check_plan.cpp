@@ -1,12 +1,13 @@
 // The refusals of a plan: the conditions under which the tensors of a checkpoint can be converted exactly, as far as
 // names, dtypes and shapes show them.
+#include "streams/plan.h"
+
 #include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "core/error.h"
 #include "core/system/foreign_text.h"
-#include "streams/plan.h"
 
 namespace isonorm::streams {
 namespace {
@@ -29,12 +30,9 @@ class Checker {
     check_others();
     for (const Plan::Writer& w : plan_.writers) check_writer(w);
     for (const Plan::Reader& r : plan_.readers) r.tied() ? check_head(r) : check_reader(r);
-    for (size_t i = 0; i < plan_.norms.size(); ++i) {
-      const Plan::Norm& n = plan_.norms[i];
-      const int index = static_cast<int>(i);
-      check(plan_.is_read(index) || plan_.is_behind_table(index) || (n.weight.empty() && n.bias.empty()) || !n.folds,
+    for (const Plan::Norm& n : plan_.norms)
+      check(plan_.is_read(n) || plan_.is_behind_table(n) || (n.weight.empty() && n.bias.empty()) || !n.folds,
             "convert: no reader takes up the gain of '", n.name, "'");
-    }
   }
 
  private:
@@ -138,7 +136,7 @@ class Checker {
           " is no table [rows, width], whose rows could go through norm '", norm.name, "'");
     check(norm.folds, "convert: norm '", norm.name, "' is to keep its gain, and the rows of '", w.name,
           "' go through it");
-    check(!plan_.is_read(w.norm), "convert: norm '", norm.name, "' is between the table '", w.name,
+    check(!plan_.is_read(norm), "convert: norm '", norm.name, "' is between the table '", w.name,
           "' and the stream, and a reader reads through it, too");
   }
 

@@ -112,9 +112,8 @@ json entry_of(const Converted& c) {
   std::map<std::string, std::vector<std::string>> lists;
   std::set<std::string> scales;
   for (const streams::Plan& s : c.plans) {
-    for (size_t i = 0; i < s.norms.size(); ++i) {
-      const streams::Plan::Norm& n = s.norms[i];
-      if (s.is_behind_table(static_cast<int>(i))) {
+    for (const streams::Plan::Norm& n : s.norms) {
+      if (s.is_behind_table(n)) {
         lists["identity"].push_back(n.name);
         continue;
       }
