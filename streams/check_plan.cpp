@@ -1,12 +1,13 @@
 // The refusals of a plan: the conditions under which the tensors of a checkpoint can be converted exactly, as far as
 // names, dtypes and shapes show them.
+#include "streams/plan.h"
+
 #include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "core/error.h"
 #include "core/system/foreign_text.h"
-#include "streams/plan.h"
 
 namespace isonorm::streams {
 namespace {
@@ -29,12 +30,9 @@ class Checker {
     check_others();
     for (const Plan::Writer& w : plan_.writers) check_writer(w);
     for (const Plan::Reader& r : plan_.readers) r.tied() ? check_head(r) : check_reader(r);
-    for (size_t i = 0; i < plan_.norms.size(); ++i) {
-      const Plan::Norm& n = plan_.norms[i];
-      const int index = static_cast<int>(i);
-      check(plan_.is_read(index) || plan_.is_behind_table(index) || (n.weight.empty() && n.bias.empty()) || !n.folds,
+    for (const Plan::Norm& n : plan_.norms)
+      check(plan_.is_read(n) || plan_.is_behind_table(n) || (n.weight.empty() && n.bias.empty()) || !n.folds,
             "convert: no reader takes up the gain of '", n.name, "'");
-    }
   }
 
  private:
@@ -69,7 +67,7 @@ class Checker {
     }
     for (const auto& [name, tensor] : outline_)
       check(names_.contains(name), "convert: tensor '", name, "' of shape ", tensor.shape(),
-            " is unexpected: what it is to the stream is not known");
+            " is unexpected: its role on the stream is not known");
   }
 
   void check_norm(const Plan::Norm& n) const {
@@ -82,7 +80,7 @@ class Checker {
 
   void check_vector(const std::string& name, const char* what) const {
     check(plan_.stored_width() == plan_.width, "convert: '", name, "': a ", what, " of ", plan_.width,
-          " entries cannot stand on the ", plan_.stored_width(), " coordinates that ", name_of(plan_.form),
+          " entries does not fit the ", plan_.stored_width(), " coordinates that ", name_of(plan_.form),
           " stores; such a model is no LayerNorm model");
     check_numbers(name);
     const Tensor& t = tensor_at(name);
@@ -101,10 +99,8 @@ class Checker {
     }
     const bool one = undeclared.size() == 1;
     check(undeclared.empty(), "convert: ", undeclared, one ? " has" : " have", " an axis of the stream's width ",
-          plan_.stored_width(),
-          one ? " and is neither writer nor reader; where it does"
-              : " and are neither writers nor readers; where they do",
-          " not touch the stream, \"not_on_stream\" must say so");
+          plan_.stored_width(), one ? " and is neither writer nor reader" : " and are neither writers nor readers",
+          "; \"not_on_stream\" lists tensors that do not touch the stream");
   }
 
   void check_axis(const char* role, const std::string& name, int dim, int64_t parts) const {
@@ -140,8 +136,8 @@ class Checker {
           " is no table [rows, width], whose rows could go through norm '", norm.name, "'");
     check(norm.folds, "convert: norm '", norm.name, "' is to keep its gain, and the rows of '", w.name,
           "' go through it");
-    check(!plan_.is_read(w.norm), "convert: norm '", norm.name, "' stands behind the table '", w.name,
-          "', and a reader reads through it, too");
+    check(!plan_.is_read(norm), "convert: norm '", norm.name, "' is between the table '", w.name,
+          "' and the stream, and a reader reads through it, too");
   }
 
   const Plan::Norm& check_norm_of(const Plan::Reader& r) const {

@@ -50,7 +50,7 @@ std::vector<std::string> alternatives(const std::string& pattern) {
       for (at = open; at < close;) {
         const size_t end = std::min(pattern.find(',', at + 1), close);
         more.push_back(one + pattern.substr(at + 1, end - at - 1));
-        check(more.size() <= kAlternatives, "layout: \"", pattern, "\" stands for more than ", kAlternatives,
+        check(more.size() <= kAlternatives, "layout: \"", pattern, "\" expands to more than ", kAlternatives,
               " patterns");
         at = end;
       }
@@ -100,7 +100,7 @@ Layout& Layout::scale(const std::string& writer, const std::string& vector) {
 Layout& Layout::reads_embeddings() { return reads_embeddings_ = true, *this; }
 Layout& Layout::recentre(const std::string& module) {
   check(!module.empty() && module.find('*') == std::string::npos, "layout: \"recentre\" is \"", module,
-        "\", expected the name of one module");
+        "\", expected a single module");
   return recentred_ = module, *this;
 }
 Layout& Layout::width(int64_t d) { return width_ = d, *this; }
@@ -108,8 +108,8 @@ Layout& Layout::width(int64_t d) { return width_ = d, *this; }
 Layout& Layout::with(const std::string& path, const Layout& of_child) {
   const Layout child = of_child;  // a copy: of_child may be *this
   check(!path.empty(), "layout: the path of a module is empty");
-  check(width_ == 0 || child.width_ == 0 || width_ == child.width_, "layout: its width is ", width_, ", that of '",
-        path, "' ", child.width_);
+  check(width_ == 0 || child.width_ == 0 || width_ == child.width_, "layout: its width is ", width_, ", the width of '",
+        path, "' is ", child.width_);
   const auto in = [&](const std::string& name) { return name.empty() ? name : text(path, '.', name); };
   for (const auto& [pattern, entry] : child.entries_) {
     Entry e = entry;

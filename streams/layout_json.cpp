@@ -99,7 +99,7 @@ double eps_of(const std::string& norm, const json& value) {
     check(read_number(said, eps), "layout: the eps of norm \"", norm, "\" is \"", said,
           "\", expected a number such as 1e-5");
   }
-  check(eps != 0, "layout: norm \"", norm, "\" has no \"eps\", or one of 0");
+  check(eps != 0, "layout: norm \"", norm, "\" has no \"eps\", or its eps is 0");
   return eps;
 }
 
@@ -173,7 +173,7 @@ std::vector<std::pair<std::string, Layout>> Layout::streams_from_json(std::strin
   const json said = document(text);
   if (!object(said, "the description").contains("streams")) return {{"", layout_in(said)}};
   for (const auto& [key, _] : said.items())
-    check(key == "streams", "layout: \"", key, "\" is next to \"streams\", expected inside one of the streams");
+    check(key == "streams", "layout: \"", key, "\" is next to \"streams\", expected inside a stream");
   std::map<std::string, Layout> streams;
   for (const auto& [name, sections] : object(said["streams"], "\"streams\"").items()) {
     check(!name.empty(), "layout: a stream has no name");

@@ -173,7 +173,7 @@ Map operator*(const Map& a, const Map& b) {
   if (a.factors_.empty()) return b;
   if (b.factors_.empty()) return a;
   check(a.width_ == b.width_, "map: ", a.name(), " belongs to a stream of width ", a.width_, ", ", b.name(),
-        " to one of width ", b.width_);
+        " to a stream of width ", b.width_);
   std::vector<Map::Factor> factors = b.factors_;
   factors.insert(factors.end(), a.factors_.begin(), a.factors_.end());
   return {a.width_, std::move(factors)};

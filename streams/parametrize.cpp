@@ -155,7 +155,7 @@ class ModulePlan {
     for (const auto& [name, parameter] : parameters_) names.push_back(name);
     const std::vector<Layout::Entry> entries = layout_.entries_of(names);
     check(!layout_.of_files(),
-          "layout: a norm behind a table, a reader's parts and \"recentre\" are of files, not of modules");
+          "layout: a table's norm, a reader's parts and \"recentre\" describe checkpoints, not modules");
     for (size_t i = 0; i < names.size(); ++i) entries_[names[i]] = entries[i];
     for (const Layout::Tied& t : layout_.tied()) {
       const auto head = entries_.find(t.weight);
@@ -193,7 +193,7 @@ class ModulePlan {
     check(!linear.bias.defined() || (entries_.at(bias).role == Role::writer) == writes, "layout: '",
           writes ? weight : bias, "' is a writer, and '", writes ? bias : weight, "' is none");
     check(e.scale.empty() || (branch && e.scale == tensor_of(path, "scale")), "layout: the layer scale '", e.scale,
-          "' is not that of a BranchOutput '", path, "'");
+          "' does not belong to a BranchOutput '", path, "'");
     if (writes && branch) check_branch(branch->options());
     if (writes) add_writer(path, linear.weight, 0);
     if (writes && linear.bias.defined()) add_writer(path, linear.bias, 0);
@@ -218,9 +218,10 @@ class ModulePlan {
     if (connection && !connection->reads_residual()) return;  // its readers get no rows of the stream
     readers_.push_back({&reader, &norm});
     if (reads_table(reader))
-      return check(!layout_.embeddings_are_read() && norm.parameters().empty(), "layout: tied head '", path,
-                   "' behind a norm with a gain, or with connections whose first branch reads the bare embeddings, "
-                   "needs raw storage: the means of the raw rows are seen");
+      return check(
+          !layout_.embeddings_are_read() && norm.parameters().empty(), "layout: tied head '", path,
+          "' needs raw storage: it reads through a norm with a gain, or the first branch reads the embeddings, "
+          "so the means of the raw rows are seen");
     check_width(path, "reads", reader.weight.size(1));
     if (mapped_ && !reader.tied()) check_stored(reader.weight, path);
     if (hands_over(norm, stream_)) check_stored(reader.weight, path), check_stored(reader.bias, path);
@@ -269,7 +270,7 @@ class ModulePlan {
   void check_norm(const std::string& path, const Norm& norm) const {
     const auto* described = layout_.norm_of(path);
     check(!described || described->second.eps == norm.eps(), "layout: norm '", path, "' has eps ",
-          described ? described->second.eps : 0, ", that of the model ", norm.eps());
+          described ? described->second.eps : 0, ", in the model ", norm.eps());
     check(!layout_.keeps(path) && !(described && described->second.plus_one), "layout: norm '", path,
           "': a gain that is stored as 1+w, or kept, is of files alone");
     const auto* connection = dynamic_cast<const Connection*>(&norm);
@@ -415,6 +416,23 @@ std::vector<std::pair<std::string, const Norm*>> norms_of(const Module& model) {
     if (const auto* norm = dynamic_cast<const Norm*>(m); norm && (paths.contains(path) || read.contains(norm)))
       found.emplace_back(path, norm);
   return found;
+}
+
+StreamWatch::StreamWatch(nn::Module& model, See see) {
+  std::set<std::string> norms;
+  for (const auto& [path, _] : norms_of(model)) norms.insert(path);
+  for (const auto& [path, module] : model.named_modules()) {
+    if (!norms.contains(path)) continue;
+    hooks_.push_back(
+        module->on_forward([see, path = path](const nn::Module&, const Tensor& rows, const Tensor& normed) {
+          see(path, rows);
+          return normed;
+        }));
+  }
+}
+
+StreamWatch::~StreamWatch() {
+  for (nn::ModuleHookHandle& hook : hooks_) hook.remove();
 }
 
 }  // namespace isonorm::streams

@@ -3,6 +3,7 @@
 // know nothing about streams.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,5 +49,27 @@ const nn::Norm* read_through(const nn::Parameter& parameter);
 std::vector<std::pair<std::string, const nn::Norm*>> norms_of(const nn::Module& model);
 // The stream that a model was put on; null if there is none. Throws if its parts are on different streams.
 const Stream* stream_of(const nn::Module& model);
+
+// Observes the residual stream of a model while it runs: the rows that each norm of the stream normalizes.
+//
+//   std::vector<Tensor> rows_of_norms;
+//   {
+//     streams::StreamWatch watch(model, [&](const std::string&, const Tensor& rows) { rows_of_norms.push_back(rows); });
+//     model(x);
+//   }
+class StreamWatch {
+ public:
+  // norm: its path ("blocks.0.norm1"); rows: [..., stored width], the tensor in the graph.
+  using See = std::function<void(const std::string& norm, const Tensor& rows)>;
+
+  // While it lives, each norm on the model's stream (norms_of()) calls `see` by a forward hook.
+  [[nodiscard]] StreamWatch(nn::Module& model, See see);
+  ~StreamWatch();
+  StreamWatch(const StreamWatch&) = delete;
+  StreamWatch& operator=(const StreamWatch&) = delete;
+
+ private:
+  std::vector<nn::ModuleHookHandle> hooks_;
+};
 
 }  // namespace isonorm::streams

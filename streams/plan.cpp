@@ -25,8 +25,18 @@ const Plan::Reader* Plan::reader(const std::string& name) const {
   return at == readers.end() ? nullptr : &*at;
 }
 
-bool Plan::is_read(int norm) const { return std::ranges::find(readers, norm, &Reader::norm) != readers.end(); }
-bool Plan::is_behind_table(int norm) const { return std::ranges::find(writers, norm, &Writer::norm) != writers.end(); }
+int Plan::dim_of(const std::string& tensor) const {
+  if (const Writer* w = writer(tensor)) return w->dim;
+  const Reader* r = reader(tensor);
+  return r ? r->dim : -1;
+}
+
+bool Plan::is_read(const Norm& norm) const {
+  return std::ranges::find(readers, &norm - norms.data(), &Reader::norm) != readers.end();
+}
+bool Plan::is_behind_table(const Norm& norm) const {
+  return std::ranges::find(writers, &norm - norms.data(), &Writer::norm) != writers.end();
+}
 
 Plan plan_of(const nn::Module& module) {
   Plan plan;
@@ -130,9 +140,7 @@ class Resolver {
     for (const Layout::Tied& t : layout_.tied()) add_head(t);
     for (const Plan::Reader& r : plan_.readers)  // a bias that the layout also calls other
       std::erase_if(plan_.others, [&](const Plan::Other& o) { return o.name == r.bias; });
-    for (size_t i = 0; i < plan_.norms.size(); ++i)
-      plan_.norms[i].folds =
-          !layout_.keeps(plan_.norms[i].name) && (folds_ || plan_.is_behind_table(static_cast<int>(i)));
+    for (Plan::Norm& n : plan_.norms) n.folds = !layout_.keeps(n.name) && (folds_ || plan_.is_behind_table(n));
     check_used();
     return std::move(plan_);
   }
@@ -241,7 +249,8 @@ Plan plan_in(const Layout& layout, const TensorMap& state, Form form, bool conve
 }
 
 std::vector<FileStream> streams_in(const std::vector<std::pair<std::string, Layout>>& streams, const TensorMap& state,
-                                   Form form, bool converted, bool folds) {
+                                   Form form, bool converted, bool folds,
+                                   const std::map<std::string, std::string>& foreign) {
   std::vector<FileStream> found;
   std::map<std::string, size_t> stream_of;
   for (const auto& [name, layout] : streams) {
@@ -266,6 +275,7 @@ std::vector<FileStream> streams_in(const std::vector<std::pair<std::string, Layo
   for (const FileStream& s : found) {
     std::optional<Scope> scope;
     if (!s.name.empty()) scope.emplace(s.name);
+    check_dtypes(s.plan, foreign);
     check_plan(s.plan, s.outline);
   }
   return found;

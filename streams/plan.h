@@ -46,16 +46,15 @@ struct Plan {
   };
   struct Other {
     std::string name = {};
-    bool off_stream =
-        true;  // false: the layout does not say so, and check_plan() refuses it if its shape may be a writer's
+    bool off_stream = true;  // false: no layout says so, and check_plan() refuses it if its shape may be a writer's
   };
 
   Form form = Form::layer_norm;  // the coordinates of the parameters
   int64_t width = 0;             // d, of the Pre-LN model
   std::vector<Writer> writers;
-  std::vector<Reader> readers;  // tied heads last
+  std::vector<Reader> readers;  // tied heads, too
   std::vector<Norm> norms;
-  std::vector<Other> others;               // tensors that are nothing of the above, nor a reader's bias
+  std::vector<Other> others;               // tensors that are none of these, nor a reader's bias
   std::map<std::string, Dims> blind = {};  // rows [begin, end) on which the loss does not depend (nn::NamedParameter)
   std::string recentred = {};              // the module whose input must be recentred (Layout::recentre); empty: none
   // Q [stored width, stored width] (rotation.h): the stored rows x^T are read in the coordinates x^T Q, and a
@@ -67,8 +66,10 @@ struct Plan {
   // The writer or reader with this name; null if there is none.
   const Writer* writer(const std::string& name) const;
   const Reader* reader(const std::string& name) const;
-  bool is_read(int norm) const;          // a reader reads through it
-  bool is_behind_table(int norm) const;  // it is between a table and the stream
+  int dim_of(const std::string& tensor) const;  // the stream's axis of a writer or reader; -1: the tensor is neither
+  // A reader reads through the norm; it is between a table and the stream. norm: an element of `norms`.
+  bool is_read(const Norm& norm) const;
+  bool is_behind_table(const Norm& norm) const;
 };
 
 // The metadata entry that names the form of a checkpoint without a model description.
@@ -118,9 +119,10 @@ struct FileStream {
   TensorMap outline;
 };
 // The streams that a description names. A tensor that no stream names goes to the first, where it is refused. Throws as
-// plan_in(), naming the stream, and if a tensor is in two streams.
+// plan_in() and check_dtypes(), naming the stream, and if a tensor is in two streams.
 std::vector<FileStream> streams_in(const std::vector<std::pair<std::string, Layout>>& streams, const TensorMap& state,
-                                   Form form, bool converted = false, bool folds = true);
+                                   Form form, bool converted = false, bool folds = true,
+                                   const std::map<std::string, std::string>& foreign = {});
 
 // The JSON that describes these tensors to `convert --spec`: from_json() and plan_in() give the same plan.
 // Throws if a norm cannot be described: it does not normalize, has a factor, or keeps its gain.

@@ -15,7 +15,6 @@
 #include "equivalence/convert/state.h"
 #include "nn/norm.h"
 #include "streams/parametrize.h"
-#include "streams/stream_watch.h"
 #include "training/model_options.h"
 #include "training/model_file.h"
 

@@ -8,7 +8,6 @@
 #include "equivalence/compare/own_training.h"
 #include "equivalence/explain/models.h"
 #include "streams/parametrize.h"
-#include "streams/stream_watch.h"
 
 namespace isonorm::equivalence {
 namespace {

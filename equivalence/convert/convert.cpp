@@ -51,9 +51,9 @@ Tensor along(const Tensor& v, int dim, int rank) {
   return reshape(v, shape);
 }
 
-class Converter {
+class PieceConverter {
  public:
-  Converter(const Piece& piece, Form to, std::optional<NumberFormat> format, ZeroMeans& means)
+  PieceConverter(const Piece& piece, Form to, std::optional<NumberFormat> format, ZeroMeans& means)
       : piece_(piece), state_(piece.state), from_(piece.plan), to_(to), format_(format), means_(means) {
     result_.plan.form = to;
     result_.plan.width = from_.width, result_.plan.recentred = from_.recentred, result_.plan.blind = from_.blind;
@@ -71,12 +71,10 @@ class Converter {
     for (const Plan::Reader& r : from_.readers) read(r);
     for (const Plan::Other& o : from_.others) keep(o);
     for (const std::string& scale : scales_) drop(scale, "folded into its writer");
-    for (size_t i = 0; i < from_.norms.size(); ++i) {
-      const Plan::Norm& n = from_.norms[i];
-      if (!n.folds) continue;
-      const bool table = from_.is_behind_table(static_cast<int>(i));
+    for (const Plan::Norm& n : from_.norms) {
+      const bool table = from_.is_behind_table(n);
       for (const std::string* name : {&n.weight, &n.bias})
-        drop(*name, table ? "the table's rows went through its norm" : "folded into its readers");
+        if (n.folds) drop(*name, table ? "the table's rows went through its norm" : "folded into its readers");
     }
     return std::move(result_);
   }
@@ -219,7 +217,7 @@ void check_forms(const Plan& plan, Form to) {
   const Form from = plan.form;
   check_form(plan);
   if (plan.rotation.defined())
-    return check(to == from, "convert: ", name_of(from), " is rotated as it is, and not on its way to ", name_of(to));
+    return check(to == from, "convert: a rotation keeps the form ", name_of(from), ", asked for is ", name_of(to));
   check(row_of(to).normed(), "convert: a stream with norms has no form without");
   check(row_of(to).layer_norm_model(), "convert: ", name_of(to), " is no form of a LayerNorm model");
   check(to != from, "convert: the checkpoint has the form ", name_of(to), " already");
@@ -292,7 +290,7 @@ void ZeroMean::check_writer(const std::string& name) const {
 
 Conversion convert_piece(const Piece& piece, Form to, std::optional<NumberFormat> format, ZeroMeans& means) {
   NoGrad no_grad;
-  return Converter(piece, to, format, means).run();
+  return PieceConverter(piece, to, format, means).run();
 }
 
 }  // namespace isonorm::equivalence

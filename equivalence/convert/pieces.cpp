@@ -25,12 +25,14 @@ class Cutter {
     const Plan::Writer* writer = plan_.writer(name);
     const Plan::Reader* reader = plan_.reader(name);
     Unit u = start(name);
-    std::set<int> norms;
-    if (writer) u.plan.writers.push_back(*writer), take(u, writer->scale), norms.insert(writer->norm);
+    if (writer) u.plan.writers.push_back(*writer), take(u, writer->scale);
     if (!writer && !reader) u.plan.others.push_back({name});
     for (const Plan::Reader& r : plan_.readers)
-      if (r.tensor() == name) u.plan.readers.push_back(r), norms.insert(r.norm);
-    keep_norms(u, [&](int norm) { return norms.contains(norm); });
+      if (r.tensor() == name) u.plan.readers.push_back(r);
+    for (Plan::Norm& n : u.plan.norms) {
+      if (!u.plan.is_read(n) && !u.plan.is_behind_table(n)) n.weight.clear(), n.bias.clear();
+      take(u, n.weight), take(u, n.bias);
+    }
     if (reader && outline_.find(reader->bias)) take(u, u.bias = reader->bias);
     return u;
   }
@@ -61,25 +63,14 @@ class Cutter {
     return u;
   }
 
-  // Norms that do not belong to the unit lose gain and bias.
-  template <class F> void keep_norms(Unit& u, F&& belongs) const {
-    for (size_t i = 0; i < u.plan.norms.size(); ++i) {
-      Plan::Norm& n = u.plan.norms[i];
-      if (!belongs(static_cast<int>(i))) n.weight.clear(), n.bias.clear();
-      take(u, n.weight), take(u, n.bias);
-    }
-  }
-
   static void take(Unit& u, const std::string& name) {
     if (!name.empty() && std::ranges::find(u.names, name) == u.names.end()) u.names.push_back(name);
   }
 
   void cut(Unit& u) const {
     const std::string& name = u.names.front();
-    const Plan::Writer* writer = plan_.writer(name);
-    const Plan::Reader* reader = plan_.reader(name);
     const Tensor& t = outline_.at(name);
-    u.axis = (writer && writer->dim == 0) || (reader && reader->dim == 0) ? 1 : 0;
+    u.axis = plan_.dim_of(name) == 0 ? 1 : 0;
     if (u.axis >= t.rank() || t.numel() == 0) {
       u.axis = -1;
       return;

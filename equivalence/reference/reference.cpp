@@ -40,7 +40,7 @@ class ReferenceCheck {
       check(end == ".input" || end == ".output", "reference: '", name,
             "' is called neither NAME.input nor NAME.output");
       const std::string partner = of + (end == ".input" ? ".output" : ".input");
-      check(reference.find(partner), "reference: '", name, "' has no '", partner, "' beside it");
+      check(reference.find(partner), "reference: '", name, "' has no '", partner, "'");
       open_.insert(of);
     }
     for (const streams::Plan::Writer& w : plan.writers) biases_.insert(bias_of_writer(plan, w));

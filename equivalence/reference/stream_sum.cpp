@@ -95,7 +95,7 @@ class Sums {
       if (name.ends_with(".seen")) hold_other(name, x);
       if (name.ends_with(".reads"))
         result_.wrong = text("'", name.substr(0, name.rfind('.')),
-                             "' reads the rows of a norm, and the description has no reader of that name");
+                             "' reads the rows of a norm, and the description names no such reader");
     }
     hold_program();
     result_.seen = std::count(seen_.begin(), seen_.end(), true);
@@ -183,7 +183,7 @@ class Sums {
     const Tensor* output = reference_.find("program.output");
     for (const auto& [name, what] :
          {std::pair("program.shifted",
-                    "a constant along the stream, added to what each writer writes, moves the program's "
+                    "a constant along the stream, added to each writer's output, moves the program's "
                     "output by "),
           {"program.rescaled",
            "gains of norms that are larger, with readers that are smaller, move the program's output by "}}) {
@@ -211,7 +211,7 @@ class Sums {
     if (!found.taken.empty() && found.share <= 1)
       result_.wrong =
           text("'", name.substr(0, name.rfind('.')), "' sees the stream, the sum of what ", found.taken.size(),
-               " writers wrote, and the description has no norm, reader or writer of that name");
+               " writers wrote, and the description names no such norm, reader or writer");
   }
 
   // The sentence about wrong rows, as far as the coefficients of least squares explain them.

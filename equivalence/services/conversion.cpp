@@ -17,7 +17,6 @@
 #include "equivalence/services/model_data.h"
 #include "equivalence/services/named_files.h"
 #include "exchange/hub/folder.h"
-#include "exchange/hub/llama.h"
 #include "io/json_text.h"
 #include "streams/rotation.h"
 #include "streams/stream.h"
@@ -194,9 +193,8 @@ class Converter {
     std::map<std::string, Unit> unit;
     for (const Stream& s : streams_) {
       const streams::Plan& plan = s.conversion.plan();
-      for (size_t i = 0; i < plan.norms.size(); ++i) {
-        const streams::Plan::Norm& n = plan.norms[i];
-        if (!n.folds || plan.is_behind_table(static_cast<int>(i))) continue;
+      for (const streams::Plan::Norm& n : plan.norms) {
+        if (!n.folds || plan.is_behind_table(n)) continue;
         if (!n.weight.empty() || !o_.as.empty()) unit[n.name + ".weight"] = {n.plus_one ? 0.0 : 1.0, plan.width};
         if (!n.bias.empty()) unit[n.bias] = {0, plan.width};
       }
@@ -268,7 +266,9 @@ class Converter {
     check_form(o_.from, name_of(options.stream().form), raw, o_.in);
     if (rotates()) form_ = name_of(streams::uncentred(training::stored_form(options)));
     plan_ = plan_conversion(file_.description, file_.state.outline, to(), o_.inference);
+    const Scope scope(o_.in);
     check_dtypes(plan_->source, file_.foreign);
+    check_plan(plan_->source, file_.state.outline);
     metadata_ = plan_->description;
     if (rotates()) rotate(plan_->source, file_.state.outline, o_.basis);
     add_stream("", file_.state, plan_->source);
@@ -286,8 +286,8 @@ class Converter {
     for (auto& [name, plan, outline] :
          described_streams(o_.spec.empty() ? description_of(*folder_) : description_at(o_.spec), file_,
                            streams::form_named(from), converted, o_.fold != "none")) {
-      for (size_t i = 0; i < plan.norms.size(); ++i)
-        if (plan.is_behind_table(static_cast<int>(i))) identity_.push_back(plan.norms[i].name);
+      for (const streams::Plan::Norm& n : plan.norms)
+        if (plan.is_behind_table(n)) identity_.push_back(n.name);
       check_described(file_.description, plan);
       if (rotates()) rotate(plan, outline, o_.basis), form_ = name_of(plan.form);
       if (!plan.recentred.empty() && row_of(to()).centres()) recentred_.push_back(plan.recentred);

@@ -36,10 +36,8 @@ Description description_at(const std::string& path) {
 std::vector<streams::FileStream> described_streams(const Description& description, const training::OpenModelFile& file,
                                                    streams::Form form, bool converted, bool folds) {
   const Scope scope(description.path);
-  std::vector<streams::FileStream> all = streams::streams_in(streams::Layout::streams_from_json(description.json),
-                                                             file.state.outline, form, converted, folds);
-  for (const streams::FileStream& s : all) check_dtypes(s.plan, file.foreign);
-  return all;
+  return streams::streams_in(streams::Layout::streams_from_json(description.json), file.state.outline, form, converted,
+                             folds, file.foreign);
 }
 
 Tensor data_inputs(const Metadata& description, const std::string& path) {

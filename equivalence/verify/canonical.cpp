@@ -139,11 +139,9 @@ Canonical::Canonical(const Piece& piece, bool centred, const TensorMap* partner)
     : piece_(piece), state_(piece.state), plan_(piece.plan), partner_(partner) {
   std::set<std::string> touching;  // tensors that touch the stream: these are rounded, not exact
   std::set<std::string> unread;    // kept gains and biases that no reader reads through
-  for (size_t i = 0; i < plan_.norms.size(); ++i) {
-    const Plan::Norm& n = plan_.norms[i];
-    const int index = static_cast<int>(i);
+  for (const Plan::Norm& n : plan_.norms) {
     touching.insert({n.weight, n.bias});
-    if (!plan_.is_read(index) && !plan_.is_behind_table(index)) unread.insert({n.weight, n.bias});
+    if (!plan_.is_read(n) && !plan_.is_behind_table(n)) unread.insert({n.weight, n.bias});
   }
   for (const Plan::Writer& w : plan_.writers) {
     touching.insert({w.name, w.scale});
@@ -224,9 +222,8 @@ Canonical::Rows Canonical::rows(const Part& part) const {
   NoGrad no_grad;
   if (part.kind == Kind::stored) {
     const int last = state_.at(part.name).rank() - 1;
-    const Plan::Writer* writer = plan_.writer(part.name);
-    const Plan::Reader* reader = plan_.reader(part.name);
-    return stored(part.name, writer ? writer->dim : reader ? reader->dim : last == 0 ? -1 : last);
+    const int dim = plan_.dim_of(part.name);
+    return stored(part.name, dim >= 0 ? dim : last == 0 ? -1 : last);
   }
   if (part.kind == Kind::bias) return of_bias(reader_of(part));
   const bool writes = part.kind == Kind::writer;

@@ -1,4 +1,5 @@
 // Two states that need not fit into memory, compared piece by piece (verify.h).
+#include <algorithm>
 #include <optional>
 
 #include "autograd/grad_mode.h"

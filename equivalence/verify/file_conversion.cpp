@@ -1,7 +1,6 @@
 #include "equivalence/verify/file_conversion.h"
 
 #include <algorithm>
-#include <set>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
@@ -70,7 +69,7 @@ bool FileConversion::check(const std::function<bool()>& go_on) {
       if (!again) check_values(p.state, p.plan);
       const Piece before{centred(p.state, p.plan), p.plan, p.slices};
       const Conversion c = convert_piece(p, to_, format_, means);
-      if (!again) note(u, c);
+      if (!again && p.slices.begin == 0) note(u, c);
       exact.add(before, {c.exact, c.plan, p.slices}, last, again);
       if (rounds) stored.add(before, {c.state, c.plan, p.slices, c.half}, last, again);
       return true;
@@ -94,25 +93,21 @@ bool FileConversion::check(const std::function<bool()>& go_on) {
   return true;
 }
 
-// Notes the tensors made from a piece. Their shapes grow along the axis along which the unit is cut.
 void FileConversion::note(size_t unit, const Conversion& piece) {
   const Unit& u = units_[unit];
-  const auto is_cut_as_the_first = [&](const std::string& name) {
-    return name == u.names.front() || u.plan.reader(name);
-  };
-  std::set<std::string> fresh, kept;
-  for (const streams::Plan::Norm& n : piece.plan.norms) kept.insert({n.weight, n.bias});
   for (const auto& [name, tensor] : piece.state) {
-    if (kept.contains(name)) continue;
-    const int axis = u.axis < 0 || is_cut_as_the_first(name) ? u.axis : 0;
-    const auto [at, is_new] =
-        made_.try_emplace(name, Made{tensor.shape(), {tensor.dtype(), piece.half.contains(name)}, unit, axis});
-    is_new ? void(fresh.insert(name)) : void(at->second.shape[axis] += tensor.size(axis));
+    if (made_.contains(name)) continue;  // kept at its norm
+    const bool cut_as_the_first = name == u.names.front() || u.plan.reader(name);
+    Made m{tensor.shape(), {tensor.dtype(), piece.half.contains(name)}, unit, cut_as_the_first ? u.axis : 0};
+    if (u.axis < 0)
+      m.axis = -1;
+    else
+      m.shape[m.axis] = u.slices;
+    made_[name] = m;
   }
   for (const TensorChange& t : piece.changes) {
-    if (t.after && fresh.contains(t.name)) changes_.push_back({t.name, t.what, {}, {}});
-    if (!t.after && std::none_of(dropped_.begin(), dropped_.end(), [&](const auto& d) { return d.name == t.name; }))
-      dropped_.push_back(t);
+    std::vector<TensorChange>& to = t.after ? changes_ : dropped_;
+    if (std::ranges::find(to, t.name, &TensorChange::name) == to.end()) to.push_back(t);
   }
 }
 

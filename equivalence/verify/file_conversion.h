@@ -18,8 +18,8 @@ struct ConversionFindings : StateComparison {
 
 class FileConversion {
  public:
-  // Like convert(), in pieces of this number of elements. The constructor throws for names and shapes, check() for
-  // values.
+  // Like convert(), in pieces of this number of elements, with a plan that check_plan() passed. The constructor throws as
+  // check_forms(), check() for values.
   FileConversion(LazyState file, streams::Plan plan, streams::Form to, std::optional<NumberFormat> format = {},
                  int64_t elements = kPieceElements);
 
@@ -35,7 +35,7 @@ class FileConversion {
   const std::optional<ConversionFindings>& stored() const { return stored_; }  // nothing if no tensor is rounded
   const std::vector<TensorChange>& changes() const { return changes_; }
 
-  // The source in f64, with writers of rms_norm centred again (stream_check.h); the result in f64; and the result.
+  // The source in f64, with writers of rms_norm centred again (state.h); the result in f64; and the result.
   LazyState before() const;
   LazyState result_in_f64() const;
   LazyState result() const;
@@ -51,7 +51,7 @@ class FileConversion {
   };
 
   template <class F> bool each_piece_of(size_t unit, F&& visit) const;
-  void note(size_t unit, const Conversion& piece);
+  void note(size_t unit, const Conversion& piece);  // the tensors that a unit becomes, by its first piece
   Tensor make(const std::string& name, bool rounded) const;
   LazyState made(bool rounded) const;
 

@@ -137,7 +137,7 @@ class Finder {
     const double off = streams::off_orthogonal(solution);
     if (!(off < 0.5))
       return text(
-          "the map of least squares from the rows of the first to those of the second is no rotation: Q^T Q - I has an "
+          "the least-squares map between the rows of the two is no rotation: Q^T Q - I has an "
           "entry of ",
           scientific(off));
     rotation = streams::nearest_orthogonal(solution);
@@ -153,24 +153,6 @@ class Finder {
   int64_t d_, rows_ = 0;
   Tensor of_a_, of_b_, of_both_;  // X^T X, Y^T Y, X^T Y
 };
-
-// A tensor whose slices along `dim` are rows of the stream.
-struct OnStream {
-  std::string name;
-  int dim;
-  int64_t parts;
-};
-
-// The writers that both have, then the readers.
-std::vector<std::pair<OnStream, OnStream>> in_both(const Plan& a, const Plan& b) {
-  std::vector<std::pair<OnStream, OnStream>> both;
-  for (const Plan::Writer& w : a.writers)
-    if (const Plan::Writer* other = b.writer(w.name)) both.push_back({{w.name, w.dim, 1}, {w.name, other->dim, 1}});
-  for (const Plan::Reader& r : a.readers)
-    if (const Plan::Reader* other = b.reader(r.name); other && !r.tied() && !other->tied())
-      both.push_back({{r.name, r.dim, r.parts}, {r.name, other->dim, other->parts}});
-  return both;
-}
 
 // A norm without centring depends only on a row's length, so the mean does not matter.
 void forget_means(streams::Plan& plan) { plan.form = streams::uncentred(plan.form); }
@@ -206,30 +188,34 @@ RotationComparison compare_up_to_rotation(const LazyState& a, streams::Plan plan
     return result;
   };
   // The rows of a tensor. `why` gets the reason if they cannot be used.
-  const auto rows = [&](const LazyState& state, const streams::Plan& plan, const OnStream& on, std::string& why) {
+  const auto rows = [&](const LazyState& state, const Plan& plan, const std::string& name, std::string& why) {
     TensorMap one;
-    one.add(on.name, detach(state.read(on.name)));
+    one.add(name, detach(state.read(name)));
     if (readers) check_values(one, plan);
-    const Tensor& t = one.at(on.name);
+    const Tensor& t = one.at(name);
     result.entries.finite = training::is_finite(t);
     if (!(largest_entry(t.to(DType::f64)) < kLargest))
-      why = text("'", on.name, "' holds NaN, infinity or an entry above ", kLargest);
-    return by_rows(t, on.dim, on.parts);
+      why = text("'", name, "' holds NaN, infinity or an entry above ", kLargest);
+    const Plan::Reader* reader = plan.reader(name);
+    return by_rows(t, plan.dim_of(name), reader ? reader->parts : 1);
   };
+  std::vector<std::string> names;  // writers and readers of both
+  for (const Plan::Writer& w : plan_a.writers)
+    if (plan_b.writer(w.name)) names.push_back(w.name);
+  for (const Plan::Reader& r : plan_a.readers)
+    if (const Plan::Reader* other = plan_b.reader(r.name); other && !r.tied() && !other->tied())
+      names.push_back(r.name);
   Finder finder(plan_a.stored_width());
-  int64_t tensors = 0;
-  for (const auto& [p, q] : in_both(plan_a, plan_b)) {
+  for (const std::string& name : names) {
     std::string why;
-    const Tensor x = rows(a, plan_a, p, why);
+    const Tensor x = rows(a, plan_a, name, why);
     if (!why.empty()) return not_found(why);
-    const Tensor y = rows(b, plan_b, q, why);
+    const Tensor y = rows(b, plan_b, name, why);
     if (!why.empty()) return not_found(why);
     result.entries.comparable = x.shape() == y.shape();
     if (!result.entries.comparable)
-      return not_found(
-          text("'", p.name, "' has ", x.shape(), " entries in the first and ", y.shape(), " in the second"));
-    finder.add(x, y, a.format(p.name), b.format(p.name));
-    ++tensors;
+      return not_found(text("'", name, "' has ", x.shape(), " entries in the first and ", y.shape(), " in the second"));
+    finder.add(x, y, a.format(name), b.format(name));
   }
   streams::Plan turned = plan_a, other = plan_b;
   forget_means(turned), forget_means(other);
@@ -238,7 +224,7 @@ RotationComparison compare_up_to_rotation(const LazyState& a, streams::Plan plan
     static_cast<StateComparison&>(result) = compare_states(a, turned, b, other);
   else
     result.entries = compare_entries(a, turned, b, other);
-  result.found = text("rotation: found from ", finder.rows(), " rows of ", tensors, " tensors, to ",
+  result.found = text("rotation: found from ", finder.rows(), " rows of ", names.size(), " tensors, to ",
                       scientific(turned.rotation_error), " of a row's length, and orthogonal to ",
                       scientific(streams::off_orthogonal(turned.rotation)));
   return result;

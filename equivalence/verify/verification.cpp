@@ -27,7 +27,7 @@ void check_of_model(const char* which, const TensorMap& expected, const TensorMa
 
 // A model's plan. It is empty if the model has none (its norms belong to more than one stream, a layer scale breaks
 // the form). Then every tensor is compared to the last bit.
-streams::Plan layout_or_none(const nn::Module& model, const training::ModelOptions& options) {
+streams::Plan plan_or_none(const nn::Module& model, const training::ModelOptions& options) {
   try {
     return streams::plan_of(model);
   } catch (const Error&) {
@@ -156,7 +156,7 @@ Verification verify_models(const training::OpenModelFile& a, const training::Ope
   const std::unique_ptr<nn::Module> model_a = first.build(), model_b = second.build();
   check_of_model("first", model_a->state_dict(), a.state.outline);
   check_of_model("second", model_b->state_dict(), b.state.outline);
-  const streams::Plan plan_a = layout_or_none(*model_a, first), plan_b = layout_or_none(*model_b, second);
+  const streams::Plan plan_a = plan_or_none(*model_a, first), plan_b = plan_or_none(*model_b, second);
   v.may_be_rotated = not_rotatable(plan_a, plan_b).empty();
   if (up_to_rotation) {
     RotationComparison c = compare_up_to_rotation(a.state, plan_a, b.state, plan_b, false);
@@ -182,7 +182,7 @@ void check_described(const Metadata& description, const streams::Plan& plan) {
   const nn::TransformerOptions& t = options.transformer();
   training::check_carried(t);
   const streams::Form form = training::stored_form(options);
-  check(form == plan.form, "spec: the file says that its tensors belong to ", name_of(form), ", not to ",
+  check(form == plan.form, "spec: the file says that its tensors are in the form ", name_of(form), ", not ",
         name_of(plan.form));
   check(t.width == plan.width, "spec: the file says that its stream has width ", t.width, ", not ", plan.width);
   for (const streams::Plan::Norm& n : plan.norms)

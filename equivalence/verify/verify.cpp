@@ -132,7 +132,6 @@ ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline,
     const std::unique_ptr<nn::Module> model = options.build();
     check_shapes(*model, outline);
     plan.source = streams::plan_of(*model);
-    check_plan(plan.source, outline);
   }
   const std::unique_ptr<nn::Module> converted = converted_options(options, plan.source, to).build();
   plan.description = training::describe(*converted);

@@ -55,7 +55,7 @@ void Config::rename(std::string_view alias, std::string_view name) {
   const json* there = find(name);
   check(!there || there->is_null() || other->is_null() || *there == *other, "config.json: \"", alias, "\" is ",
         Shown{dump(*other)}, " and \"", name, "\" is ", there ? text(Shown{dump(*there)}) : "",
-        ", two names of one value");
+        ", two names for the same value");
   json value = *other;  // a new key may invalidate `other`
   values_.erase(std::string(alias));
   if (!value.is_null()) values_[std::string(name)] = std::move(value);

@@ -78,7 +78,7 @@ Weights weights_of(const std::string& folder) {
     if (file_exists(index)) return listed_weights(format, index);
     names += text(names.empty() ? "" : ", ", format.whole, ", ", format.whole, ".index.json");
   }
-  check(false, folder, ": there are no weights, expected one of ", names);
+  check(false, folder, ": there are no weights, expected ", names);
   return {kFormats[0], {}};
 }
 
@@ -134,8 +134,8 @@ Folder open_folder(const std::string& path) {
       check(places->emplace(e.name, Place{shard, e}).second, Shown{e.name}, " is in another file, too");
       io::add_entry(folder.state, folder.foreign, e.name, e);
     }
-    check(found == listed.size(), "the index lists ", listed.size(), " tensors in this file, it has ", found,
-          " of them");
+    check(found == listed.size(), "the index lists ", listed.size(), " tensors in this file, only ", found,
+          " are in it");
   }
   folder.state.read = [places](const std::string& name) {
     const auto& [shard, entry] = places->at(name);

@@ -48,6 +48,12 @@ void write_folder(const std::string& path, const FolderContent& content, int64_t
 // Throws if something is at `path`; (io) if the folder cannot be made or a file of `beside` cannot be read.
 void check_new_folder(const std::string& path, const std::string& beside = {});
 
+// The config.json of the LLaMA that equals an OLMo in rms_norm form: LlamaForCausalLM, or LlamaModel without a head.
+// The tensors have the same names; every norm gets a gain of ones. Throws, with the reason, if config.json describes
+// another model.
+// Source: modeling_olmo.py and modeling_llama.py of transformers, which differ in the norm and in clip_qkv.
+json llama_config(const Config& config);
+
 // A model after its conversion.
 struct Converted : io::FileContent {
   json config;                       // names its present class

@@ -2,7 +2,7 @@
 // src/models/<architecture>.cpp (computation and keys), gguf-py/gguf/constants.py (names). tests/fixtures/run_gguf.py
 // runs each row in llama.cpp.
 #include "exchange/hub/gguf.h"
-#include "exchange/hub/port_rows.h"
+#include "exchange/hub/port.h"
 
 namespace isonorm::hub {
 namespace {

@@ -95,7 +95,7 @@ def shapes_of(folder, form):
 
 
 def renamed(model, names):
-    """What each name of a file is in the model, as from_pretrained reads it; a norm's name is that of its module."""
+    """Maps names in a file to names in the model, as from_pretrained does; a norm is named by its module."""
     if not hasattr(model, "base_model_prefix"):  # not a class of transformers
         return dict(zip(names, names))
     from transformers.conversion_mapping import get_model_conversion_mapping
@@ -113,7 +113,7 @@ def renamed(model, names):
 
 
 def split(model, shapes):
-    """The shapes, of a tensor that from_pretrained splits along its first axis those of the parts."""
+    """The shapes; a tensor that from_pretrained splits along its first axis is replaced by its parts."""
     if not hasattr(model, "base_model_prefix"):
         return shapes
     from transformers.conversion_mapping import get_model_conversion_mapping
@@ -136,7 +136,7 @@ def put(modules, name, tensor_or_module):
 
 
 def put_resized(modules, name, tensor):
-    """In place of one of another shape, of which its layer knows."""
+    """Replaces a tensor of another shape, and tells its layer the new shape."""
     layer, leaf = put(modules, name, tensor)
     for sizes in (("out_features", "in_features"), ("num_embeddings", "embedding_dim"), ("out_channels",), ("nx", "nf")):
         if leaf == "weight" and all(hasattr(layer, size) for size in sizes):
@@ -156,7 +156,7 @@ def at_entry(path, form):
 
 
 def adapt(model, record, shapes):
-    """Makes the stock model, whose tensors may be on no device yet, that of the folder; gives what was done as text."""
+    """Turns the stock model, whose tensors may be on no device yet, into the folder's model; returns a report."""
     form, kind = FORMS[record["form"]], type(model).__name__
     left_out, recentred, scales = (record.get(key, []) for key in LISTS)
     names = renamed(model, [*shapes, *record["biases"], *scales, *(f"{m}.weight" for m in (*record["norms"], *left_out, *recentred))])
@@ -243,7 +243,7 @@ def conversion_record(folder):
 
 
 def filled(model, folder, dtype):
-    """A module of no class of transformers, made that of the folder, and what was done to it."""
+    """Fills a module that is no class of transformers from the folder; returns it with a report."""
     record = conversion_record(folder)
     shapes = shapes_of(folder, record["form"])
     report = adapt(model, record, shapes)
@@ -254,7 +254,7 @@ def filled(model, folder, dtype):
 
 
 def built(folder, dtype, more):
-    """The model, and what was done to its class."""
+    """The model, with a report on the changes to its class."""
     record, report = conversion_record(folder), []
     if "model_type" not in (of := json.loads((folder / "config.json").read_text())) and "architecture" in of:
         import timm

@@ -89,4 +89,13 @@ std::vector<std::string> class_names(const Config& config);
 // Sets "id2label" and "label2id".
 void set_class_names(json& config, const std::vector<std::string>& names);
 
+// Shorthands for rows.
+inline const std::vector<std::string_view> kWeight = {".weight"}, kBoth = {".weight", ".bias"};
+inline const std::vector<Port::Value> kFlag = {{"false", "false"}, {"true", "true"}};
+
+template <class T> std::vector<T> operator+(std::vector<T> a, const std::vector<T>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 }  // namespace isonorm::hub

@@ -28,7 +28,7 @@ const json* first_found(const Port::Key& key, const json& values) {
     if (!first) name = path;
     first = first ? first : value;
     check(*first == *value, "config.json: \"", name, "\" is ", Shown{dump(*first)}, " and \"", path, "\" is ",
-          Shown{dump(*value)}, ", two names of one value");
+          Shown{dump(*value)}, ", two names for the same value");
   }
   return first;
 }

@@ -1,6 +1,6 @@
 // The rows of ports. Sources: transformers' modeling_<type>.py (computation) and configuration_<type>.py (keys and
 // defaults). tests/tools/port_test.cpp compares each row with the results of transformers.
-#include "exchange/hub/port_rows.h"
+#include "exchange/hub/port.h"
 
 namespace isonorm::hub {
 namespace {

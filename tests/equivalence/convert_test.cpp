@@ -177,7 +177,7 @@ TEST_CASE("what cannot be converted exactly is refused, with tensor and reason")
        "no reader takes up the gain"},
       {[](L& l) { l.norms.clear(); }, "norm", "there is no norm"},
       {[](L& l) { l.form = Form::rms_norm; }, "'table'", "RMSNorm sees that mean"},
-      {[](L& l) { l.form = Form::crms_norm, l.width = 5; }, "'norm.weight'", "cannot stand on the 4 coordinates"},
+      {[](L& l) { l.form = Form::crms_norm, l.width = 5; }, "'norm.weight'", "does not fit the 4 coordinates"},
       {[](L& l) { l.width = 1; }, "width 1", "at least 2"},
       {[](L& l) {
          l.readers.push_back({.name = "out.weight", .dim = 1, .norm = 0, .bias = "out.bias", .table = "head.weight"});
@@ -199,7 +199,7 @@ TEST_CASE("what cannot be converted exactly is refused, with tensor and reason")
   narrow.form = Form::crms_norm, narrow.width = 5, narrow.norms[0].weight = narrow.norms[0].bias = "";
   narrow.writers[0].scale = "scale";
   for (const char* kept : {"norm.weight", "norm.bias"}) narrow.others.push_back({.name = kept});
-  refused(h.with("scale", ones({5}, kF64)), narrow, "'scale'", "layer scale of 5 entries cannot stand");
+  refused(h.with("scale", ones({5}, kF64)), narrow, "'scale'", "layer scale of 5 entries does not fit");
   none.form = Form::none;
   CHECK_THROWS_WITH(convert(h.state, none, Form::rms_norm), Contains("without norms"));
   CHECK_THROWS_WITH(convert(h.state, h.plan, Form::layer_norm), Contains("has the form layer_norm already"));

@@ -176,7 +176,7 @@ TEST_CASE("a stream that is recentred once: rows with a mean enter it, and the r
     INFO(name_of(to));
     const Conversion c = convert(s, plan, to);
     CHECK(c.plan.recentred == "layers.0");
-    CHECK(same_bytes(c.state.at("e.weight"), s.at("e.weight")));
+    CHECK(::same_bytes(c.state.at("e.weight"), s.at("e.weight")));
     std::map<std::string, double> of;
     CHECK(compare_streams(s, plan, c.state, c.plan, &of).size < 1e-12);
     CHECK(of.contains("layers.0"));
@@ -235,6 +235,6 @@ TEST_CASE("what a description of these gets wrong is refused by name") {
   refused("\"dim\": 1, \"norm\": \"e\"", "\"norm\": \"e\"", "writer \"table\" has no \"dim\"");
   refused("\"parts\": 2", "\"parts\": 3", "does not have 3 x 6 entries along dimension 1");
   refused("\"parts\": 2", "\"parts\": 0", "reads 0 rows, expected 1 to 64");
-  refused("\"width\"", "\"recentre\": \"layers.*\", \"width\"", "expected the name of one module");
+  refused("\"width\"", "\"recentre\": \"layers.*\", \"width\"", "expected a single module");
   CHECK_THROWS_WITH(placed(kTable, s, false, Form::rms_norm), Contains("which is no LayerNorm"));
 }

@@ -23,7 +23,7 @@ void check_same(const LazyState& found, const TensorMap& expected, bool summed =
     if (summed)
       CHECK(largest_entry(value - at->second) <= 4 * epsilon(value.dtype()) * largest_entry(value));
     else
-      CHECK(same_bytes(value, at->second));
+      CHECK(::same_bytes(value, at->second));
     ++at;
   }
 }

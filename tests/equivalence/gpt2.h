@@ -39,11 +39,4 @@ inline streams::Plan gpt2_plan(const TensorMap& state, int64_t width) {
   return streams::plan_in(streams::Layout::from_json(gpt2_spec(width)), state, streams::Form::layer_norm);
 }
 
-// The stream's axis of a tensor; -1 if the tensor neither writes nor reads.
-inline int stream_dim(const streams::Plan& plan, const std::string& name) {
-  const streams::Plan::Writer* writer = plan.writer(name);
-  const streams::Plan::Reader* reader = plan.reader(name);
-  return writer ? writer->dim : reader ? reader->dim : -1;
-}
-
 }  // namespace isonorm::test

@@ -56,7 +56,7 @@ TEST_CASE("F16: from F16 and from f32, to F16 and to f32, a conversion is one ro
       for (const auto& [name, outline] : result.outline) {
         CHECK(outline.dtype() == DType::f32);
         const Tensor t = result.read(name);
-        if (to_half) CHECK(same_bytes(io::from_half(io::to_half(t)), t));  // all numbers are F16 numbers
+        if (to_half) CHECK(::same_bytes(io::from_half(io::to_half(t)), t));  // all numbers are F16 numbers
       }
       // verify, for the two files.
       const streams::Plan after =

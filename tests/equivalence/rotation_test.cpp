@@ -71,7 +71,7 @@ TEST_CASE("rotation: writers become Q^T W and readers A Q, rounded once; all els
       for (const auto& [name, x] : before.state) {
         INFO(name);
         const Tensor& y = after.state.at(name);
-        const int dim = stream_dim(before.plan, name);
+        const int dim = before.plan.dim_of(name);
         CHECK(y.dtype() == x.dtype());
         const std::vector<double> found = y.to(DType::f64).to_vector<double>(),
                                   expected =
@@ -157,7 +157,7 @@ TEST_CASE("rotation: a map that is none is not taken for one") {
   File b = rotated(a, q), c = a, twice = b, zero = a;
   for (const auto& [name, tensor] : a.state) {
     if (a.plan.reader(name)) c.state = with_tensor(c.state, name, b.state.at(name));
-    if (stream_dim(a.plan, name) >= 0) twice.state = with_tensor(twice.state, name, b.state.at(name) * 2.0);
+    if (a.plan.dim_of(name) >= 0) twice.state = with_tensor(twice.state, name, b.state.at(name) * 2.0);
     zero.state = with_tensor(zero.state, name, zeros(tensor.shape()));
   }
   differs(c, "");
@@ -168,7 +168,7 @@ TEST_CASE("rotation: a map that is none is not taken for one") {
   // Rows that lie in two directions of nine.
   File flat = a;
   for (const auto& [name, t] : a.state) {
-    const int dim = stream_dim(a.plan, name);
+    const int dim = a.plan.dim_of(name);
     if (dim < 0) continue;
     Tensor mask = zeros({kWidth});
     mask.mutable_data<float>()[0] = mask.mutable_data<float>()[4] = 1;
@@ -195,7 +195,7 @@ TEST_CASE("rotation: only norms that take a row's length allow it, with the reas
   refused(state, gains, "norm 'h.0.ln_1' has a gain or a bias");
   File rms = rms_gpt2();
   rms.plan.rotation = streams::haar_rotation(kWidth, 1);
-  CHECK_THROWS_WITH(convert(rms.state, rms.plan, Form::crms_isometric), Contains("rotated as it is"));
+  CHECK_THROWS_WITH(convert(rms.state, rms.plan, Form::crms_isometric), Contains("a rotation keeps the form"));
 }
 
 TEST_CASE(

@@ -39,7 +39,7 @@ TEST_CASE(
       const Tensor y = rounded_with_sum(x, dim, format, "x"), wide = y.to(DType::f64),
                    nearest = rounded(x, format, "x").to(DType::f64);
       CHECK(y.dtype() == format.dtype);
-      CHECK(same_bytes(rounded(wide, format, "y").to(DType::f64), wide));
+      CHECK(::same_bytes(rounded(wide, format, "y").to(DType::f64), wide));
       double worst = 0, unmended = 0;
       for (int64_t slice = 0; slice < 4; ++slice) {
         double off = 0, off_nearest = 0, largest = 0;
@@ -56,7 +56,7 @@ TEST_CASE(
       CHECK(unmended > 20);  // with rounding to the nearest, the error of the sum grows with the width
       const int threads = num_threads();
       set_num_threads(1);
-      CHECK(same_bytes(rounded_with_sum(x, dim, format, "x"), y));
+      CHECK(::same_bytes(rounded_with_sum(x, dim, format, "x"), y));
       set_num_threads(threads);
     }
 }
@@ -64,7 +64,7 @@ TEST_CASE(
 TEST_CASE("rounding with a sum: f64 stays, nothing goes beyond the largest number, and what does is refused") {
   const Tensor x = full({1, 9}, 65510, {DType::f64});
   const NumberFormat f16 = *format_named("f16");
-  CHECK(same_bytes(rounded_with_sum(x, 1, DType::f64, "x"), x));
+  CHECK(::same_bytes(rounded_with_sum(x, 1, DType::f64, "x"), x));
   CHECK(rounded_with_sum(x, 1, f16, "x").to_vector<float>() == std::vector<float>(9, 65504));
   CHECK_THROWS_WITH(rounded_with_sum(x * 2, 1, f16, "x"), Contains("'x' holds 131020, which does not fit f16"));
 }

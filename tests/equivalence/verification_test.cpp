@@ -2,7 +2,6 @@
 // that the function cannot depend on are ignored.
 #include "equivalence/convert/state.h"
 #include "streams/plan.h"
-#include "tests/equivalence/gpt2.h"
 #include "tests/equivalence/model_files.h"
 #include "tests/model_cases/model_case.h"
 
@@ -53,7 +52,7 @@ std::optional<Held> moved(Held held, const std::string& name, double ulps, doubl
   if (const auto blind = held.plan.blind.find(name);
       blind != held.plan.blind.end() && flat >= blind->second[0] && flat < blind->second[1])
     return {};
-  const int dim = std::max(0, stream_dim(held.plan, name));
+  const int dim = std::max(0, held.plan.dim_of(name));
   const bool last = held.plan.writer(name) != nullptr;
   int64_t inner = 1;
   for (int i = dim + 1; i < t.rank(); ++i) inner *= t.size(i);

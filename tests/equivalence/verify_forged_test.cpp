@@ -124,7 +124,7 @@ TEST_CASE("verify by description: what the files say of themselves counts") {
   CHECK_THROWS_WITH(by_spec(file, with_option(file, "eps", "1e-6")), Contains("its eps is 1e-06"));
   const streams::Plan plan = own_places();
   const ModelFile mapped = with_option(with_option(file, "form", "rms_norm"), "storage", "mapped");
-  CHECK_THROWS_WITH(check_described(mapped.description, plan), Contains("belong to rms_norm, not to layer_norm"));
+  CHECK_THROWS_WITH(check_described(mapped.description, plan), Contains("in the form rms_norm, not layer_norm"));
   CHECK_NOTHROW(check_described(with_option(file, "form", "rms_norm").description, plan));  // raw: as in Pre-LN
   CHECK_NOTHROW(check_described({}, plan));
   streams::Plan wide = plan;

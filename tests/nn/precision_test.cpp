@@ -6,7 +6,7 @@
 #include "autograd/rounded_masters.h"
 #include "core/system/profile.h"
 #include "nn/residual/all.h"
-#include "streams/stream_watch.h"
+#include "streams/parametrize.h"
 #include "optim/adam.h"
 #include "streams/transformer.h"
 #include "tests/support/nearest_bf16.h"

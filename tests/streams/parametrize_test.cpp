@@ -178,9 +178,9 @@ TEST_CASE("layout: what it does not fit is refused in one line") {
           "the stream is dimension 1 of 'down.weight', of its layer's weight it is 0");
   refused(Layout().reads("up", "norm1", 0), stream, "the stream is dimension 0 of 'up.weight'");
   refused(layout().width(9), stream, "its width is 9, the stream's 8");
-  refused(layout().norm("norm1", 1e-6), stream, "norm 'norm1' has eps 1e-06, that of the model 1e-05");
+  refused(layout().norm("norm1", 1e-6), stream, "norm 'norm1' has eps 1e-06, in the model 1e-05");
   refused(layout().scale("down.weight", "gamma"), stream,
-          "the layer scale 'gamma' is not that of a BranchOutput 'down'");
+          "the layer scale 'gamma' does not belong to a BranchOutput 'down'");
   refused(layout().tied({"entry.weight", "out.weight", "", "norm"}), stream, "the model has no head 'out.weight'");
   refused(Layout().reads("up", "norm2"), stream, "'up' reads through 'norm2', which is no norm of this model");
   refused(Layout().reads("up", "*"), stream, "more stars");

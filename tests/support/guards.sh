@@ -4,7 +4,7 @@
 set -e
 cd "$1"
 headers='autograd/grad_mode.h autograd/rounded_masters.h core/error.h core/memory/allocator.h core/random.h nn/modes.h
-  nn/module_scope.h streams/stream_watch.h'
+  nn/module_scope.h streams/parametrize.h'
 {
   for h in $headers; do echo "#include \"$h\""; done
   echo 'using namespace isonorm;'

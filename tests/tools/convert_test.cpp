@@ -170,7 +170,7 @@ TEST_CASE("convert: a file that other tools wrote, by its description") {
   mapped.insert_or_assign("model.form", std::string("rms_norm"));
   mapped.insert_or_assign("model.storage", std::string("mapped"));
   t.save("mapped", state, mapped);
-  t.refuses("convert @mapped @no --to crms_norm" + layer_norm, 3, "belong to rms_norm, not to layer_norm");
+  t.refuses("convert @mapped @no --to crms_norm" + layer_norm, 3, "in the form rms_norm, not layer_norm");
   // The same tensors as by the model's own description.
   t.succeeds("convert @in @by_model --to crms_norm");
   for (const auto& [name, tensor] : load_safetensors(t / "by_model")) {

@@ -68,8 +68,8 @@ TEST_CASE("config.json: every second name of a key counts as the key and must no
       if (alias == name) continue;
       CHECK(config({{alias, nullptr}, {name, 8}}).integer(name) == 8);
       CHECK(config({{alias, 7}, {name, nullptr}}).integer(name) == 7);
-      CHECK_THROWS_WITH(config({{alias, 7}, {name, 8}}),
-                        "config.json: \"" + alias + "\" is '7' and \"" + name + "\" is '8', two names of one value");
+      CHECK_THROWS_WITH(config({{alias, 7}, {name, 8}}), "config.json: \"" + alias + "\" is '7' and \"" + name +
+                                                             "\" is '8', two names for the same value");
     }
   CHECK(hub::Config(R"({"model_type": "llama", "n_embd": 3, "hidden_size": 4})").integer("n_embd") == 3);
 }
@@ -85,7 +85,7 @@ TEST_CASE("families: a model of GPT-2 is converted by either name of its depth b
   };
   f.succeeds(converted("alias", [](auto& c) { c["num_hidden_layers"] = c["n_layer"], c.erase("n_layer"); }));
   f.refuses(converted("both", [](auto& c) { c["num_hidden_layers"] = 1; }), 3,
-            "\"num_hidden_layers\" is '1' and \"n_layer\" is '2', two names of one value");
+            "\"num_hidden_layers\" is '1' and \"n_layer\" is '2', two names for the same value");
 }
 
 TEST_CASE("families: a config.json without an exact form or a row is refused with the reason") {
@@ -116,7 +116,7 @@ TEST_CASE("families: a config.json without an exact form or a row is refused wit
       {"opt", "do_layer_norm_before", false, "Post-LN"},
       {"opt", "layer_norm_elementwise_affine", false, "no place for 'model.decoder.final_layer_norm.bias' and would"},
       {"falcon", "parallel_attn", false, "has a gain, and the folder has none"},
-      {"stablelm", "use_parallel_residual", true, "is unexpected: what it is to the stream"}};
+      {"stablelm", "use_parallel_residual", true, "is unexpected: its role on the stream"}};
   for (const Case& c : cases) {
     INFO(c.family << ' ' << c.key << ' ' << c.value);
     const ChildResult r =
@@ -147,7 +147,7 @@ TEST_CASE("families: a config.json without an exact form or a row is refused wit
   f.refuses("convert " + own + " @none --to rms_norm", 3, "an adapter is added to the weights");
   fs::remove(own + "/adapter_config.json");
   fs::remove(own + "/model.safetensors");
-  f.refuses("convert " + own + " @none --to rms_norm", 3, "there are no weights, expected one of model.safetensors, ");
+  f.refuses("convert " + own + " @none --to rms_norm", 3, "there are no weights, expected model.safetensors, ");
   fs::remove(own + "/config.json");
   f.refuses("convert " + own + " @none --to rms_norm", 3, "there is no config.json");
 }

@@ -54,7 +54,7 @@ TEST_CASE("foreign names: braces and parts and lengths beyond the limit are refu
   };
   CHECK(writers(repeated("{a}", 1000)) == std::vector{std::string(1000, 'a')});
   CHECK(writers("x.{a,b}.{c,d}{}.e") == std::vector<std::string>{"x.a.c.e", "x.a.d.e", "x.b.c.e", "x.b.d.e"});
-  CHECK_THROWS_WITH(writers(repeated("{a,b}", 7)), Contains("stands for more than 64 patterns"));
+  CHECK_THROWS_WITH(writers(repeated("{a,b}", 7)), Contains("expands to more than 64 patterns"));
 }
 
 TEST_CASE("foreign names: a key of a TOML file has at most 64 parts anywhere") {

@@ -32,7 +32,7 @@ const Described kDescribed[] = {
     {"nemotron", "9 of 9 readers read the sum of what writers wrote, 5 of 5", 0},
     {"nemotron_plain_gain", "_proj.weight' is off by"},  // its gain is stored as gamma - 1
     {"gpt2_kept_norm", "'transformer.h.0.ln_2' sees the stream, the sum of what 3 writers wrote"},
-    {"opt_forgotten_reader", "_proj' reads the rows of a norm, and the description has no reader of that name"},
+    {"opt_forgotten_reader", "_proj' reads the rows of a norm, and the description names no such reader"},
 };
 
 std::string fixture(const char* name, const char* end) { return text("tests/fixtures/hub/", name, end); }
