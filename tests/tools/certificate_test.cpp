@@ -2,9 +2,6 @@
 #include "tests/tools/small_run.h"
 #include "tools/verb.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
-
 TEST_CASE("certificate: what is certified gives 0, tables, JSON and a report") {
   const Folder f;
   const std::string reduced = "prove --certificate --architectures gpt2,vit9 --steps 8 ";

@@ -7,13 +7,10 @@
 #include <csignal>
 #include <thread>
 
-#include "io/checkpoint.h"
 #include "nn/gpt.h"
 #include "tests/support/full_output.h"
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
 
-using namespace isonorm;
 namespace fs = std::filesystem;
 
 namespace {

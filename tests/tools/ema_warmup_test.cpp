@@ -1,10 +1,5 @@
 // train --ema: the decay grows to its value; verbs that read a checkpoint say that its weights are not the averages.
-#include "io/checkpoint.h"
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
 
 namespace {
 

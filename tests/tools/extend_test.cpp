@@ -1,10 +1,8 @@
 // train continues with more steps and other rates, begins with weights of a file, and resumes without that file.
 #include <numbers>
 
-#include "io/checkpoint.h"
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
 namespace fs = std::filesystem;
 
 namespace {
@@ -94,7 +92,7 @@ TEST_CASE("train --init: begins with the weights of a checkpoint, a safetensors 
       CHECK(std::abs(loss("--init @" + form + " --form " + asked) - trained) < 1e-13);
   }
   CHECK(std::abs(first_loss(f, kTrain + "--init @crms_norm --dtype f32") - trained) < 1e-6);
-  // These arrangements keep gains behind sums and branches.
+  // These arrangements keep gains after sums and branches.
   for (const std::string connection : {"post_ln", "sandwich"}) {
     const std::string model = "--affine --connection " + connection;
     f.succeeds(kTrain64 + model + " --steps 20 -q --checkpoint @" + connection);
@@ -175,7 +173,7 @@ TEST_CASE("train --init: a resumed training does not need the file") {
     CHECK(read(f / "c") == whole);
     CHECK(contains(read(f / "c.toml"), "init = \"" + f / "base"));
   }
-  int manifests = 0, steps = 0;  // the log goes on, too
+  int manifests = 0, steps = 0;  // the log is continued, too
   for (const nlohmann::json& line : f.lines("log"))
     manifests += line.contains("manifest"), steps += line.contains("lr");
   CHECK(manifests == 2);

@@ -1,13 +1,9 @@
 // A model of pictures has class names and a pixel scale, which evaluate, resume and --init use. Trainings on images.
-#include "io/checkpoint.h"
-#include "io/safetensors.h"
 #include "tests/support/png.h"
 #include "tests/support/small_images.h"
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
 #include "training/source.h"
 
-using namespace isonorm;
 namespace fs = std::filesystem;
 
 namespace {

@@ -1,10 +1,7 @@
 // Options as a person gives them: the printed command repeats a run, the last value counts, presets.
-#include "io/checkpoint.h"
 #include "nn/gpt.h"
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
 
-using namespace isonorm;
 using nlohmann::json;
 
 namespace {

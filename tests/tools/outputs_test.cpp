@@ -8,16 +8,10 @@
 
 #include <csignal>
 #include <limits>
-#include <map>
 #include <numeric>
-#include <cmath>
 
-#include "io/checkpoint.h"
-#include "tests/support/catch.h"
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
 namespace fs = std::filesystem;
 
 namespace {

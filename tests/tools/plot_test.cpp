@@ -3,11 +3,7 @@
 
 #include <thread>
 
-#include "core/error.h"
 #include "tests/tools/small_run.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
 
 TEST_CASE("plot: where trainings ended, how they differ, and their curves") {
   const Folder f;

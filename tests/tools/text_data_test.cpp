@@ -1,13 +1,9 @@
 // A file of a language model is a text or token ids: all verbs decide alike, and say it or refuse. Limits of texts.
 #include <cstdlib>
 
-#include "io/checkpoint.h"
 #include "tests/support/gzip.h"
-#include "tests/support/read_text.h"
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
 namespace fs = std::filesystem;
 
 namespace {

@@ -5,16 +5,10 @@
 
 #include <thread>
 
-#include "io/checkpoint.h"
-#include "tests/support/read_text.h"
 #include "tests/tools/small_run.h"
 #include "io/tokenizers/tokenizer.h"
-#include "training/model_file.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
 using Catch::Matchers::EndsWith;
-using Catch::Matchers::StartsWith;
 using nlohmann::json;
 
 namespace {

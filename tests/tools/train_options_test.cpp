@@ -1,9 +1,5 @@
 // Options of train: the options in a checkpoint, dropout, parts of a batch, averages, precision, launchers.
-#include "io/checkpoint.h"
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
-
-using namespace isonorm;
 
 TEST_CASE("train: a checkpoint knows what it is; what is said beside it has to agree") {
   const Folder f;
@@ -204,7 +200,7 @@ TEST_CASE("train --precision bf16: other losses, f32 weights and states, a file 
   for (const TensorMap& map : {saved.weights, saved.optimizer})
     for (const auto& [name, tensor] : map) CHECK(tensor.dtype() != DType::bf16);
 
-  // The checkpoint of step 4 goes on to the same file; with another precision none does.
+  // The checkpoint of step 4 ends with the same file. Another precision is refused.
   std::filesystem::copy_file(f / "stream.previous", f / "again");
   CHECK(integer_at(load_checkpoint(f / "again").values, "step") == 4);
   f.succeeds(train + "@again" + stream);
@@ -213,7 +209,7 @@ TEST_CASE("train --precision bf16: other losses, f32 weights and states, a file 
   f.refuses(train + "@full" + bf16, 3, "was trained with --precision full, asked for is bf16");
   f.refuses(train + "@bf16" + stream, 3, "was trained with --stream-precision full, asked for is bf16");
 
-  // Its weights begin a training in f32, and are those of a model that verify holds against itself in f64.
+  // Its weights begin a training in f32, and verify compares them with themselves in f64.
   f.succeeds("train +small --steps 6 -q --init @stream");
   f.succeeds("verify @stream @stream");
 }
