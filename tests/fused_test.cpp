@@ -15,7 +15,7 @@ using namespace isonorm::test;
 
 namespace {
 
-// The dtypes of rows and of parameters, which may be f32 beside rows of bf16.
+// The dtypes of rows and of parameters. Parameters may be f32 if rows are bf16.
 struct Dtypes {
   DType rows, parameters;
 };

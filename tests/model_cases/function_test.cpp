@@ -82,7 +82,7 @@ TEST_CASE("models: translators have PyTorch's logits and gradients with every ar
     check_close(logits, fixture.at(arrangement + "/logits"), 1e-12);
     check_close(loss, fixture.at(arrangement + "/loss"), 1e-13);
     backward(loss);
-    // For each gradient, the fixture has the sum of squares, and the sum of entries times cosines of their positions.
+    // The fixture has, for each gradient, the sum of squares and the sum of entries times cosines of their positions.
     const TensorMap sums = nn::below(fixture, arrangement + "/sums/");
     CHECK(sums.size() == parameters.size());
     double all = 0;

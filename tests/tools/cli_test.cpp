@@ -1,16 +1,13 @@
 // The command line: every misuse is one line on stderr and exit code 2; help and version are 0.
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
-
 TEST_CASE("cli: help and version are no errors") {
   const Folder f;
   const std::string help = f.succeeds("--help").out;
   for (const std::string verb :
        {"prove", "train", "explain", "table", "experiment", "convert", "verify", "compare", "audit"}) {
     CHECK(contains(help, verb));
-    CHECK_FALSE(
-        contains(f.succeeds(verb + " --help").out, "{false}"));  // users must not see how a flag is bound
+    CHECK_FALSE(contains(f.succeeds(verb + " --help").out, "{false}"));  // users must not see how a flag is bound
   }
   for (const char* line : {"--version", "prove --version"}) CHECK(f.succeeds(line).out.starts_with("isonorm "));
   const std::string prove = f.succeeds("prove --help").out;

@@ -1,14 +1,9 @@
 // isonorm compare and perturb as a person runs them: exit codes, messages, maps and what a map file may not say.
 #include "autograd/ops/norm.h"
-#include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "core/random.h"
-#include "io/safetensors.h"
 #include "streams/coordinates.h"
 #include "tests/tools/small_run.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
 
 namespace {
 

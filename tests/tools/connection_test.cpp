@@ -1,10 +1,6 @@
 // train --connection: Post-LN is saved, resumed and begun with. tests/model_cases trains every arrangement.
-#include "io/checkpoint.h"
 #include "nn/residual/all.h"
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
-
-using namespace isonorm;
 
 namespace {
 const std::string kTrain = "train +small --form layer_norm -q ";

@@ -2,20 +2,13 @@
 #include <cstdlib>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "nn/vit.h"
 #include "tests/support/zip.h"
 #include "tests/equivalence/gpt2_program.h"
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
-using Catch::Matchers::StartsWith;
 
 namespace {
 

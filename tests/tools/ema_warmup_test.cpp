@@ -1,9 +1,5 @@
-// train --ema: the decay grows to its value, so that the average forgets the first weights.
-#include "io/checkpoint.h"
+// train --ema: the decay grows to its value; verbs that read a checkpoint say that its weights are not the averages.
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
-
-using namespace isonorm;
 
 namespace {
 
@@ -85,4 +81,32 @@ TEST_CASE("train --ema: an older checkpoint and its log go on with a constant de
   for (const nlohmann::json& line : f.lines("log"))
     if (line.contains("lr")) steps.push_back(line["step"]);
   CHECK(steps == std::vector<int>{1, 2, 3, 4, 5, 6});
+}
+
+TEST_CASE("train --ema: whoever reads the checkpoint as a model is told that it is not what the test passes used") {
+  const Folder f;
+  const std::string trained =
+      f.succeeds("train +small -q --steps 30 --lr 0.05 --ema 0.9 --checkpoint @c --ema-file @averages").out;
+  f.succeeds("train +small -q --steps 3 --checkpoint @plain");
+  const std::string told =
+      "these are the weights of the last step, not the averages that the test passes of isonorm train "
+      "--ema 0.9 used; isonorm train --ema-file FILE writes the averages\n";
+  for (const std::string line : {"evaluate IN --data @text.txt", "sample IN abc -q --length 5", "export IN @out.onnx",
+                                 "convert IN @out --to crms_norm -q"}) {
+    INFO(line);
+    const auto err = [&](const char* file) {
+      return f.succeeds(std::string(line).replace(line.find("IN"), 2, file)).err;
+    };
+    CHECK_THAT(err("@c"), Contains("isonorm " + line.substr(0, line.find(' ')) + ": " + f / "c" + ": " + told));
+    CHECK_THAT(err("@averages"), !Contains("averages that"));
+    CHECK_THAT(err("@plain"), !Contains("averages that"));
+  }
+  // train prints the loss of the averages last. The loss of the weights is another number.
+  const auto line_of = [&](const char* file) {
+    const std::string out = f.succeeds(text("evaluate ", file, " --data @text.txt")).out;
+    const size_t begin = out.find("held-out loss ");  // after how the data were read
+    return out.substr(begin, out.find('\n', begin) - begin);
+  };
+  CHECK_THAT(trained, Contains(line_of("@averages")));
+  CHECK(line_of("@c") != line_of("@averages"));
 }

@@ -4,8 +4,6 @@
 #include "core/kernels/kernel.h"
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
-
 namespace {
 
 const std::string kPreload = std::string("LD_PRELOAD=") + ISONORM_TEST_REFUSE;

@@ -1,12 +1,7 @@
 // Models that `isonorm train` makes can be exported, or a table of docs/training.md gives the reason. Runs its rows.
 #include "autograd/grad_mode.h"
-#include "tests/support/read_text.h"
-#include "tests/support/same_bytes.h"
 #include "tests/support/small_images.h"
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
-
-using namespace isonorm;
 
 namespace {
 

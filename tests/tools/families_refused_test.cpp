@@ -4,13 +4,8 @@
 #include <filesystem>
 
 #include "exchange/hub/folder.h"
-#include "io/safetensors.h"
-#include "tests/support/catch.h"
-#include "tests/tools/child.h"
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
 namespace fs = std::filesystem;
 
 namespace {

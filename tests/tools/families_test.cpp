@@ -1,19 +1,10 @@
 // Folders of the hub's families, tiny, with what PyTorch computes (tests/fixtures/families.py).
-#include <cmath>
 #include <filesystem>
 #include <set>
 
-#include "autograd/ops/create.h"
 #include "exchange/hub/folder.h"
-#include "io/safetensors.h"
-#include "tests/support/catch.h"
-#include "tests/support/same_bytes.h"
-#include "tests/tools/child.h"
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
-using Catch::Matchers::StartsWith;
 namespace fs = std::filesystem;
 
 namespace {

@@ -1,14 +1,8 @@
 // Folders of the families whose program is not of transformers: timm's ViT, torch.nn.TransformerEncoder.
 #include <filesystem>
 
-#include "autograd/ops/create.h"
-#include "io/safetensors.h"
-#include "tests/support/catch.h"
-#include "tests/tools/child.h"
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
 namespace fs = std::filesystem;
 
 namespace {

@@ -1,13 +1,8 @@
 // Folders of the hub's families whose stream begins behind a norm or an activation, and of several streams.
 #include <filesystem>
 
-#include "io/safetensors.h"
-#include "tests/support/catch.h"
-#include "tests/tools/child.h"
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
 namespace fs = std::filesystem;
 
 namespace {

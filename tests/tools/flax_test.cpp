@@ -4,15 +4,11 @@
 
 #include <filesystem>
 
-#include "autograd/ops/create.h"
 #include "exchange/hub/folder.h"
 #include "io/flax_file.h"
-#include "tests/support/same_bytes.h"
 #include "tests/tools/logits.h"
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
 namespace fs = std::filesystem;
 
 namespace {

@@ -1,12 +1,6 @@
 // Names of files that are far too long or deep: one line, no crash.
-#include "autograd/ops/create.h"
-#include "io/safetensors.h"
 #include "streams/layout.h"
-#include "tests/support/catch.h"
 #include "tests/tools/small_run.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
 
 namespace {
 

@@ -99,7 +99,7 @@ inline Tensor held(const Stored& s) {
   return x.to(DType::f32);
 }
 
-// llama.cpp's name of a tensor of ours; of queries, keys and values in three tensors the name of all.
+// llama.cpp's name for our tensor. For queries, keys and values in three tensors, the name of a joined one.
 inline std::string their_name(std::string name) {
   const std::pair<const char*, const char*> parts[] = {{"blocks.", "blk."},
                                                        {"attn.qkv", "attn_qkv"},
@@ -131,7 +131,7 @@ inline Tensor ours(const Gguf& g, const std::string& name, int64_t size, bool tu
     if (one == g.tensors.end()) return {};
     const Tensor there = held(one->second);
     for (int64_t row = 0; row < there.size(0); ++row) {
-      const int64_t i = row % size, half = size / 2;  // entry i of a half is that of the pair i there
+      const int64_t i = row % size, half = size / 2;  // entry i of a half belongs to pair i there
       const bool turned = turns && part != std::string("attn_v");
       rows.push_back(select(there, 0, turned ? row - i + i % half * 2 + i / half : row));
     }

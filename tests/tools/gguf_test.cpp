@@ -1,14 +1,10 @@
 // isonorm export IN OUT.gguf: the file follows ggml's docs/gguf.md, and its keys and tensors follow from the model.
 // tests/fixtures/run_gguf.py compares the outputs of llama.cpp on such files.
 #include "io/number_format.h"
-#include "tests/support/same_bytes.h"
 #include "tests/tools/gguf_file.h"
 #include "tests/tools/small_run.h"
 #include "io/tokenizers/tokenizer.h"
-#include "training/model_file.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
 using gguf::Gguf, gguf::gguf_of, gguf::held, gguf::Stored;
 
 namespace {

@@ -1,10 +1,6 @@
 // Habits of trainers: epochs, the best checkpoint, patience, times, tables of numbers, a file of options.
-#include <map>
-
-#include "io/checkpoint.h"
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
 using nlohmann::json;
 
 namespace {

@@ -2,9 +2,6 @@
 #include "core/system/foreign_text.h"
 #include "nn/gpt.h"
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
-
-using namespace isonorm;
 
 namespace {
 

@@ -4,7 +4,6 @@
 
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
 namespace fs = std::filesystem;
 
 namespace {

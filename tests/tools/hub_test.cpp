@@ -1,15 +1,7 @@
 // Models of the hub's families, with true and false descriptions and what PyTorch computes (tests/fixtures/hub.py).
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
-#include "io/safetensors.h"
-#include "tests/support/catch.h"
-#include "tests/support/same_bytes.h"
-#include "tests/tools/child.h"
 #include "tests/tools/small_run.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
 
 namespace {
 

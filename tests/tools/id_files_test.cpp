@@ -2,11 +2,7 @@
 // refused with the command that makes ids of it.
 #include <cstdlib>
 
-#include "io/checkpoint.h"
 #include "tests/tools/small_run.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
 
 namespace {
 

@@ -2,9 +2,7 @@
 // into an ONNX file.
 #include "tests/support/png.h"
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
 
-using namespace isonorm;
 namespace fs = std::filesystem;
 
 namespace {

@@ -1,11 +1,7 @@
 // isonorm info describes files and this machine.
 #include "core/kernels/isa_choice.h"
 #include "core/system/name_pattern.h"
-#include "io/safetensors.h"
 #include "tests/tools/small_run.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
 
 TEST_CASE("info: a checkpoint says its model, its training and its tensors") {
   const Folder f;

@@ -2,7 +2,6 @@
 #include "core/printed.h"
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
 using nlohmann::json;
 
 namespace {

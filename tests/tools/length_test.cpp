@@ -1,11 +1,8 @@
 // The length of a training: warm-up, epochs, and the line before the first step that states them.
 #include <numbers>
 
-#include "io/checkpoint.h"
 #include "tests/support/small_images.h"
 #include "tests/tools/small_run.h"
-
-using namespace isonorm;
 
 namespace {
 

@@ -1,11 +1,7 @@
 // The program in a process whose C and C++ locale write 1234.5 as "1.234,5": files and lines are the same.
 #include <cstdlib>
-#include <map>
 
-#include "core/error.h"
 #include "tests/tools/small_run.h"
-
-using namespace isonorm;
 
 namespace {
 

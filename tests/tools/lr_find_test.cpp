@@ -1,7 +1,6 @@
 // isonorm lr-find: the range test of a training, given by options or by the file that train writes.
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
 using nlohmann::json;
 
 TEST_CASE("lr-find: rates, losses and a suggestion; it trains like a training with the same options") {

@@ -1,14 +1,8 @@
 // Sizes of models in files: 0 means a size that follows from others. Forged sizes are refused before memory is
 // allocated.
-#include "io/checkpoint.h"
 #include "nn/encoder_decoder.h"
 #include "nn/gpt.h"
-#include "tests/support/catch.h"
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
 
 namespace {
 

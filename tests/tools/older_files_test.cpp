@@ -1,12 +1,6 @@
 // Files of older versions, which lack entries that newer ones have: trainings go on as they were, and models are
 // exported.
-#include "autograd/ops/create.h"
-#include "io/checkpoint.h"
-#include "io/safetensors.h"
-#include "tests/support/same_bytes.h"
 #include "tests/tools/small_run.h"
-
-using namespace isonorm;
 
 namespace {
 

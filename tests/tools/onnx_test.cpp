@@ -1,17 +1,11 @@
 // isonorm export IN OUT.onnx: what a program that runs ONNX files (onnx_runtime.h) computes of the file is what the
 // model computes. The same files in onnxruntime against transformers: tests/fixtures/run_onnx.py.
 #include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
 #include "autograd/ops/random.h"
 #include "exchange/onnx/graph.h"
 #include "nn/residual/all.h"
-#include "tests/support/catch.h"
 #include "tests/tools/onnx_runtime.h"
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
 
 namespace {
 

@@ -1,4 +1,4 @@
-// What train and the others write: never over one another, never nonsense over a good file, no step twice in a log.
+// Outputs of train and other verbs: none overwrites another one, numbers are finite, a log has each step once.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
@@ -8,13 +8,10 @@
 
 #include <csignal>
 #include <limits>
-#include <map>
 #include <numeric>
 
-#include "io/checkpoint.h"
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
 namespace fs = std::filesystem;
 
 namespace {
@@ -159,4 +156,35 @@ TEST_CASE("train makes no file under its name only to remove it: another process
   CHECK(made["log"] == 1);
   CHECK(made["c.previous"] == 0);
   CHECK(made["c.toml"] == 0);  // the file gets its name only by a rename
+}
+
+TEST_CASE("a NaN or infinite weight ends evaluate and sample and audit and train --init with 6") {
+  const Folder f;
+  f.succeeds("train +small --steps 1 -q --checkpoint @c");
+  for (const double value : {NAN, INFINITY, -INFINITY}) {
+    Checkpoint c = load_checkpoint(f / "c");
+    c.weights.at("head.weight").mutable_data<float>()[3] = static_cast<float>(value);
+    save_checkpoint(f / "bad", c);
+    const std::string says = f / "bad" + ": head.weight holds NaN or infinity";
+    f.refuses("evaluate @bad --data @text.txt", 6, says);
+    f.refuses("evaluate @bad --data @text.txt --json @r.json", 6, says);
+    CHECK_FALSE(std::filesystem::exists(f / "r.json"));
+    f.refuses("sample @bad a", 6, says);
+    f.refuses("audit --checkpoint @bad", 6, says);
+    f.refuses("train +small --steps 1 -q --init @bad", 6, "head.weight holds NaN or infinity");
+  }
+}
+
+TEST_CASE("a loss or logits that are not finite end evaluate and sample and lr-find with 6") {
+  const Folder f;
+  f.succeeds("train +small --steps 1 -q --checkpoint @c");
+  Checkpoint c = load_checkpoint(f / "c");
+  float* weights = c.weights.at("head.weight").mutable_data<float>();
+  for (int64_t i = 0; i < c.weights.at("head.weight").numel(); ++i) weights[i] *= 3e38F;
+  save_checkpoint(f / "large", c);
+  f.refuses("evaluate @large --data @text.txt", 6, "its loss is not a finite number");
+  CHECK(contains(
+      f.gives(6, "sample @large a").err,
+      "isonorm sample: " + (f / "large") + ": generate: the largest logit is not finite: its weights are too"));
+  f.refuses("lr-find +small --layer-scale 3e38 --no-final-norm -q", 6, "the loss of step 1 is not a finite number");
 }

@@ -3,15 +3,9 @@
 #include <filesystem>
 
 #include "exchange/hub/folder.h"
-#include "tests/support/catch.h"
-#include "tests/support/same_bytes.h"
-#include "tests/tools/child.h"
 #include "tests/tools/logits.h"
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
 namespace fs = std::filesystem;
 
 namespace {

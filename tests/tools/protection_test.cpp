@@ -3,14 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <map>
 #include <set>
 
-#include "core/error.h"
 #include "io/unfinished.h"
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
 namespace fs = std::filesystem;
 
 namespace {

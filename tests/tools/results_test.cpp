@@ -1,11 +1,8 @@
 // What --json writes is what docs/results.md says: every field, with its kind, and no other.
 #include <set>
 
-#include "core/error.h"
-#include "tests/support/read_text.h"
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
 using nlohmann::json;
 
 namespace {

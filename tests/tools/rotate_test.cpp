@@ -2,17 +2,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "autograd/ops/create.h"
-#include "autograd/ops/pointwise.h"
 #include "io/npy.h"
-#include "io/safetensors.h"
 #include "streams/rotation.h"
-#include "tests/support/catch.h"
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
-using Catch::Matchers::Contains;
-using Catch::Matchers::StartsWith;
 namespace fs = std::filesystem;
 
 namespace {

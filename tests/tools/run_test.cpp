@@ -1,8 +1,5 @@
 // prove and train run as a person runs them, on a small language model: exit codes, files, progress, Ctrl-C, resuming.
-#include "io/checkpoint.h"
 #include "tests/tools/small_run.h"
-
-using namespace isonorm;
 
 TEST_CASE("prove and train take the features of the Transformer from the command line") {
   const Folder f;
@@ -50,7 +47,8 @@ TEST_CASE("prove: equivalent forms give 0, the table, JSON, report and log") {
   // The sentence alone, of one form.
   const ChildResult quiet = f.succeeds("prove +small --steps 3 -q --forms crms_norm --controls 2");
   CHECK(quiet.err.empty());
-  CHECK(quiet.out.starts_with("Equivalent. After 3 steps the weights of crms_norm differ from layer_norm's by at most "));
+  CHECK(
+      quiet.out.starts_with("Equivalent. After 3 steps the weights of crms_norm differ from layer_norm's by at most "));
 }
 
 TEST_CASE("prove: unreadable data are 4, invalid data 3") {

@@ -1,20 +1,12 @@
 // --context below the context of the model that a training begins with: the rows of the training are shorter, the model
 // stays whole.
 #include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
-#include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/view.h"
-#include "io/checkpoint.h"
 #include "io/data/text.h"
 #include "nn/gpt.h"
-#include "tests/support/same_bytes.h"
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
 
 namespace {
 

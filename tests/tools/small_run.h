@@ -8,9 +8,17 @@
 #include <regex>
 #include <sstream>
 
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "core/error.h"
+#include "io/checkpoint.h"
+#include "io/safetensors.h"
 #include "tests/support/catch.h"
+#include "tests/support/read_text.h"
+#include "tests/support/same_bytes.h"
 #include "tests/support/temp_folder.h"
 #include "tests/tools/child.h"
+#include "training/model_file.h"
 
 namespace isonorm {
 
@@ -129,3 +137,7 @@ inline double first_loss(const Folder& f, const std::string& train) {
 }
 
 }  // namespace isonorm
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;

@@ -1,13 +1,6 @@
 // The data of a test pass: --test-data, --test-share, and the whole of a file that the model was not trained on.
-#include <cmath>
-
 #include "autograd/grad_mode.h"
-#include "io/checkpoint.h"
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
-
-using namespace isonorm;
-using Catch::Matchers::Contains;
 
 namespace {
 

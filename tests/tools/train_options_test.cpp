@@ -1,9 +1,5 @@
-// Options of train: what a checkpoint knows need not be said again; dropout, parts of a batch, averaged weights.
-#include "io/checkpoint.h"
+// Options of train: the options in a checkpoint, dropout, parts of a batch, averages, precision, launchers.
 #include "tests/tools/small_run.h"
-#include "training/model_file.h"
-
-using namespace isonorm;
 
 TEST_CASE("train: a checkpoint knows what it is; what is said beside it has to agree") {
   const Folder f;
@@ -154,4 +150,76 @@ TEST_CASE("train: a resumed training evaluates and waits as before, unless the c
   for (const char* name : {"evaluate_every", "patience"}) older.values.erase(name);
   save_checkpoint(f / "c", older);
   CHECK(tested(again + "--steps 14") == Steps{14});
+}
+
+TEST_CASE("train refuses to be one of several processes that cannot train together, and names the variable") {
+  const Folder f;
+  const std::string train = "train +small -q --steps 1 --checkpoint @c";
+  const struct {
+    std::vector<std::string> environment;
+    std::string names;
+  } lost[] = {{{"RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2"}, "WORLD_SIZE is 2"},  // torchrun
+              {{"LOCAL_RANK=1"}, "LOCAL_RANK is 1"},
+              {{"SLURM_NTASKS=2", "SLURM_STEP_NUM_TASKS=2", "SLURM_PROCID=0"}, "SLURM_STEP_NUM_TASKS is 2"},  // srun
+              {{"SLURM_PROCID=1"}, "SLURM_PROCID is 1"},
+              {{"OMPI_COMM_WORLD_RANK=1"}, "OMPI_COMM_WORLD_RANK is 1"},  // mpirun's, without the number of ranks
+              {{"PMI_RANK=1"}, "PMI_RANK is 1"},
+              {{"FLUX_TASK_RANK=3"}, "FLUX_TASK_RANK is 3"},
+              {{"JSM_NAMESPACE_SIZE=4"}, "JSM_NAMESPACE_SIZE is 4"},
+              {{"MPI_LOCALNRANKS=2", "MPI_LOCALRANKID=0"}, "MPI_LOCALNRANKS is 2"},
+              {{"OMPI_COMM_WORLD_SIZE=1", "WORLD_SIZE=2"}, "WORLD_SIZE is 2"}};
+  for (const auto& [environment, names] : lost)
+    f.refuses(train, 3, names + ": a launcher has started this process as one of several",
+              {.environment = environment});
+  CHECK(f.files() == 1);
+  // Processes that are alone: started by torchrun, by a Slurm job's script, and by mpirun, which srun may have started.
+  const std::vector<std::string> alone[] = {{"RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=1"},
+                                            {"SLURM_NTASKS=4", "SLURM_PROCID=0"},
+                                            {"SLURM_STEP_NUM_TASKS=2", "SLURM_PROCID=1", "OMPI_COMM_WORLD_SIZE=1"}};
+  for (const auto& environment : alone) f.succeeds(train, {.environment = environment});
+  f.succeeds("info @c", {.environment = {"WORLD_SIZE=2"}});  // not a training
+}
+
+TEST_CASE("train --precision bf16: other losses, f32 weights and states, a file that knows of it and is gone on with") {
+  const Folder f;
+  const std::string train = "train +small --steps 6 -q --save-every 2 --json @json --checkpoint ",
+                    bf16 = " --precision bf16", stream = bf16 + " --stream-precision bf16";
+  const auto losses = [&](const std::string& more) {
+    f.succeeds(train + more);
+    return f.json("json")["course"]["losses"];
+  };
+  const auto of_full = losses("@full"), of_bf16 = losses("@bf16" + bf16), of_stream = losses("@stream" + stream);
+  CHECK(of_bf16 != of_full);
+  CHECK(of_bf16 != of_stream);
+  for (size_t i = 0; i < 6; ++i) CHECK(of_stream[i].get<double>() == Approx(of_full[i].get<double>()).epsilon(0.05));
+  CHECK(contains(f.json("json")["command"], stream));
+
+  const Checkpoint saved = load_checkpoint(f / "stream");
+  CHECK(saved.values.at("model.precision") == "bf16");
+  CHECK(saved.values.at("model.stream_precision") == "bf16");
+  CHECK(load_checkpoint(f / "full").values.at("model.precision") == "full");
+  for (const TensorMap& map : {saved.weights, saved.optimizer})
+    for (const auto& [name, tensor] : map) CHECK(tensor.dtype() != DType::bf16);
+
+  // The checkpoint of step 4 ends with the same file. Another precision is refused.
+  std::filesystem::copy_file(f / "stream.previous", f / "again");
+  CHECK(integer_at(load_checkpoint(f / "again").values, "step") == 4);
+  f.succeeds(train + "@again" + stream);
+  CHECK(read(f / "again") == read(f / "stream"));
+  f.refuses(train + "@bf16 --precision full", 3, "was trained with --precision bf16, asked for is full");
+  f.refuses(train + "@full" + bf16, 3, "was trained with --precision full, asked for is bf16");
+  f.refuses(train + "@bf16" + stream, 3, "was trained with --stream-precision full, asked for is bf16");
+
+  // Its weights begin a training in f32, and verify compares them with themselves in f64.
+  f.succeeds("train +small --steps 6 -q --init @stream");
+  f.succeeds("verify @stream @stream");
+}
+
+TEST_CASE("train --precision: f16, another dtype and a bf16 stream alone are refused with the reason") {
+  const Folder f;
+  const std::string train = "train +small --steps 6 -q ";
+  for (const std::string word : {"f16", "int8"})
+    f.refuses(train + "--precision " + word, 2, "\"" + word + "\" is not one of full|bf16");
+  f.refuses(train + "--precision bf16 --dtype f64", 2, "--precision bf16 does not go with --dtype f64");
+  f.refuses(train + "--stream-precision bf16", 2, "a bf16 residual stream needs bf16 products");
 }

@@ -1,9 +1,7 @@
 // Outputs that cannot be written are refused before the first step; readers that go away and files that may not grow
 // end a training saved, with one line and no half of a file.
-#include "io/checkpoint.h"
 #include "tests/tools/small_run.h"
 
-using namespace isonorm;
 namespace fs = std::filesystem;
 
 namespace {

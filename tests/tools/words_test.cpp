@@ -1,10 +1,5 @@
 // Input from users: numbers out of range, very long words and lists, and names with control sequences for a terminal.
-#include "core/error.h"
-#include "io/checkpoint.h"
-#include "io/safetensors.h"
 #include "tests/tools/small_run.h"
-
-using namespace isonorm;
 
 TEST_CASE("numbers beyond the range of an option are refused with the word and the limit") {
   const Folder f;
