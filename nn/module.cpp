@@ -386,23 +386,17 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
 }
 
 namespace {
-template <class M> void list(M& module, const std::string& path, std::vector<std::pair<std::string, M*>>& out) {
+template <class M> using Paths = std::vector<std::pair<std::string, M*>>;
+template <class M> Paths<M> list(M& module, const std::string& path = "", Paths<M> out = {}) {
   out.emplace_back(path, &module);
-  for (const auto& c : module.children()) list<M>(*c, path.empty() ? c->name() : text(path, '.', c->name()), out);
+  for (const auto& c : module.children())
+    out = list<M>(*c, path.empty() ? c->name() : text(path, '.', c->name()), std::move(out));
+  return out;
 }
 }  // namespace
 
-std::vector<std::pair<std::string, Module*>> Module::named_modules() {
-  std::vector<std::pair<std::string, Module*>> out;
-  list(*this, "", out);
-  return out;
-}
-
-std::vector<std::pair<std::string, const Module*>> Module::named_modules() const {
-  std::vector<std::pair<std::string, const Module*>> out;
-  list(*this, "", out);
-  return out;
-}
+std::vector<std::pair<std::string, Module*>> Module::named_modules() { return list(*this); }
+std::vector<std::pair<std::string, const Module*>> Module::named_modules() const { return list(*this); }
 
 void Module::freeze(bool on) {
   for (const Tensor& p : parameters()) require_grad(p, !on);
@@ -465,6 +459,12 @@ void copy_state(Module& copy, const Module& module) {
   check_whole(module, "clone");
   copy.tie_like(module);
   module.redo_on(copy);
+  module.each_entry(module, Module::State::all, [&](const Module& holder, const Module::Registered& theirs) {
+    const std::string path = module.path_of(holder, theirs);
+    const Module::Registered* mine = copy.find_entry(path, Module::State::all);
+    check(!mine || mine->tensor.parametrisations().size() == theirs.tensor.parametrisations().size(), "clone: '", path,
+          "' has a parametrisation that the module was not constructed with; clone first, then parametrize the copy");
+  });
   take_after(copy, module);
   copy.train(module.training_);
   copy.load_state_dict(module.state_dict());

@@ -5,6 +5,7 @@
 
 using namespace isonorm;
 using namespace isonorm::nn;
+using Catch::Matchers::Contains;
 
 namespace {
 
@@ -62,6 +63,7 @@ TEST_CASE("parameter: a parametrisation goes with the layer into its parent") {
   CHECK(net.fc.weight().to_vector<double>() == before.to_vector<double>());
   net.to(DType::f64);
   CHECK(net.fc.weight().dtype() == DType::f64);
+  CHECK_THROWS_WITH(clone(net), Contains("clone: 'fc.weight' has a parametrisation"));
 }
 
 TEST_CASE("parameter: what is kept is seen without a graph, until what it was made from changes") {
