@@ -1,5 +1,6 @@
 #include "nn/branch.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/ops/create.h"
@@ -9,6 +10,19 @@
 #include "autograd/ops/shape.h"
 
 namespace isonorm::nn {
+namespace {
+
+// The number of output maps that end the parametrisations. Throws if another parametrisation follows an output map.
+int64_t output_maps_of(const Parameter& p) {
+  const auto is_map = [](const auto& by) { return by->is_output_map(); };
+  const Parametrisations& all = p.parametrisations();
+  const auto last = std::find_if_not(all.rbegin(), all.rend(), is_map);
+  check(std::none_of(last, all.rend(), is_map),
+        "branch: with dropout, no other parametrisation may follow the output maps of weight and bias");
+  return last - all.rbegin();
+}
+
+}  // namespace
 
 Tensor LayerScale::operator()(const Tensor& x) const { return x * (x.rank() == 1 ? scale_ : unsqueeze(scale_, 1)); }
 
@@ -31,8 +45,13 @@ Tensor BranchOutput::forward(const Tensor& x) {
   return finish(linear(x, w, b));
 }
 
-Projection BranchOutput::operands(DType rows) const {
-  Projection p;
+WeightAndBias BranchOutput::operands(DType rows) const {
+  WeightAndBias p;
+  if (drops()) {
+    const int64_t maps = output_maps_of(weight), of_bias = output_maps_of(bias);
+    check(maps == of_bias || (!bias.defined() && of_bias == 0),
+          "branch: with dropout, weight and bias need the same output maps, weight has ", maps, ", bias ", of_bias);
+  }
   p.bias = sum_ ? Tensor() : drops() ? bias.before_output_maps() : bias(rows);
   p.weight = drops() ? weight.before_output_maps() : weight(rows);
   return p;

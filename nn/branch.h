@@ -29,14 +29,15 @@ class LayerScale : public Parametrisation {
 // mask has one value per entry, keep one per sample. Both are drawn from the default generator, so runs in lockstep
 // draw the same values if every step sets the same generator state. The layer scale is the first parametrisation of
 // weight and bias. Output maps at the end of the parametrisations of the weight (Parametrisation::is_output_map) act
-// after the mask. Throws if a probability is not in [0, 1), or if layer_scale is not finite.
+// after the mask. Throws if a probability is not in [0, 1), or if layer_scale is not finite; with dropout, also if
+// weight and bias do not end in the same number of output maps, or if another parametrisation follows one.
 class BranchOutput : public Linear {
  public:
   BranchOutput(int64_t in, int64_t out, bool bias, BranchOptions options);
 
   // The two halves of forward(), for a product that a fused op computes: forward(x) is finish(linear(x, weight, bias))
   // with the operands for rows of this dtype.
-  Projection operands(DType rows) const;
+  WeightAndBias operands(DType rows) const;
   Tensor finish(const Tensor& product) const;
 
   const BranchOptions& options() const { return options_; }

@@ -5,6 +5,7 @@
 
 using namespace isonorm;
 using namespace isonorm::nn;
+using Catch::Matchers::Contains;
 using streams::Form;
 using streams::Layout;
 using streams::parametrize;
@@ -63,6 +64,13 @@ TEST_CASE("output maps of a branch's weights act after the mask, all other param
   check_close(branch(x), matmul(y * mask, transpose(m->m, 0, 1)), 64 * 0x1p-52);
   branch.eval();
   check_close(branch(x), matmul(y, transpose(m->m, 0, 1)), 256 * 0x1p-52);
+
+  // After the mask a map of the weight alone would act on the bias, too.
+  branch.train();
+  branch.bias.set_parametrisations({});
+  CHECK_THROWS_WITH(branch(x), Contains("weight and bias need the same output maps, weight has 1, bias 0"));
+  branch.weight.parametrize(std::make_shared<Exp>());
+  CHECK_THROWS_WITH(branch(x), Contains("no other parametrisation may follow the output maps"));
 }
 
 TEST_CASE("a branch's dropout keeps its mean") {
