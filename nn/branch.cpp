@@ -1,5 +1,6 @@
 #include "nn/branch.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/ops/create.h"
@@ -9,7 +10,6 @@
 #include "autograd/ops/shape.h"
 
 namespace isonorm::nn {
-
 Tensor LayerScale::operator()(const Tensor& x) const { return x * (x.rank() == 1 ? scale_ : unsqueeze(scale_, 1)); }
 
 BranchOutput::BranchOutput(int64_t in, int64_t out, bool bias, BranchOptions o)
@@ -31,8 +31,8 @@ Tensor BranchOutput::forward(const Tensor& x) {
   return finish(linear(x, w, b));
 }
 
-Projection BranchOutput::operands(DType rows) const {
-  Projection p;
+WeightAndBias BranchOutput::operands(DType rows) const {
+  WeightAndBias p;
   const size_t maps = maps_after_dropout();
   p.bias = sum_ ? Tensor() : drops() ? bias.before_output_maps(maps) : bias(rows);
   p.weight = drops() ? weight.before_output_maps(maps) : weight(rows);

@@ -37,7 +37,7 @@ class BranchOutput : public Linear {
 
   // The two halves of forward(), for a product that a fused op computes: forward(x) is finish(linear(x, weight, bias))
   // with the operands for rows of this dtype.
-  Projection operands(DType rows) const;
+  WeightAndBias operands(DType rows) const;
   Tensor finish(const Tensor& product) const;
 
   const BranchOptions& options() const { return options_; }

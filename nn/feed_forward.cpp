@@ -13,15 +13,14 @@ FeedForwardOptions complete(FeedForwardOptions o, int64_t width) {
 
 }  // namespace
 
-FeedForward::FeedForward(int64_t width, FeedForwardOptions options) : FeedForward(complete(options, width), width) {}
-
-FeedForward::FeedForward(FeedForwardOptions o, int64_t width)
+FeedForward::FeedForward(int64_t width, FeedForwardOptions o)
     : width_(width),
-      options_(o),
-      gate_(o.activation == Activation::swiglu ? &add("gate", Linear(width, o.hidden, {.bias = o.bias})) : nullptr),
-      fc1_(add("fc1", Linear(width, o.hidden, {.bias = o.bias}))),
-      inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(o.hidden, *o.inner_norm)) : nullptr),
-      fc2_(add("fc2", BranchOutput(o.hidden, width, o.bias, o.branch))) {}
+      options_(complete(o, width)),
+      gate_(o.activation == Activation::swiglu ? &add("gate", Linear(width, options_.hidden, {.bias = o.bias}))
+                                               : nullptr),
+      fc1_(add("fc1", Linear(width, options_.hidden, {.bias = o.bias}))),
+      inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(options_.hidden, *o.inner_norm)) : nullptr),
+      fc2_(add("fc2", BranchOutput(options_.hidden, width, o.bias, o.branch))) {}
 
 std::vector<Linear*> FeedForward::linears() const {
   return gate_ ? std::vector<Linear*>{&fc1_, gate_, &fc2_} : std::vector<Linear*>{&fc1_, &fc2_};

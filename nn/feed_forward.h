@@ -33,8 +33,6 @@ class FeedForward : public Module {
   Tensor forward(const Tensor& x) override;
 
  private:
-  FeedForward(FeedForwardOptions complete, int64_t width);
-
   int64_t width_;
   FeedForwardOptions options_;  // complete: hidden is not 0
   Linear* gate_;                // null unless the activation is swiglu

@@ -40,7 +40,7 @@ Tensor Gpt::features(const Tensor& ids, DecodingCache* cache) {
   return norm_.rows(r);
 }
 
-Projection Gpt::head() const { return {head_.weight(), head_.bias()}; }
+WeightAndBias Gpt::head() const { return {head_.weight(), head_.bias()}; }
 
 Tensor Gpt::logits(const Tensor& rows) const { return head_(rows).to(head_.weight.dtype()); }
 

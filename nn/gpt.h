@@ -25,7 +25,7 @@ class Gpt : public Module {
   // for a loss that never computes the logits (linear_cross_entropy). With a KV cache, `ids` holds only the new ids:
   // any number if the cache is empty, else one. The result equals the features of a pass over all ids up to rounding.
   Tensor features(const Tensor& ids, DecodingCache* cache = nullptr);
-  Projection head() const;
+  WeightAndBias head() const;
   // The logits of features [..., stored width] -> [..., vocab].
   Tensor logits(const Tensor& rows) const;
 

@@ -8,7 +8,7 @@
 namespace isonorm::nn {
 
 // x weight^T + bias: [out, in] and [out], the bias undefined if there is none.
-struct Projection {
+struct WeightAndBias {
   Tensor weight, bias;
 };
 

@@ -386,23 +386,17 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
 }
 
 namespace {
-template <class M> void list(M& module, const std::string& path, std::vector<std::pair<std::string, M*>>& out) {
+template <class M> using Paths = std::vector<std::pair<std::string, M*>>;
+template <class M> Paths<M> list(M& module, const std::string& path = "", Paths<M> out = {}) {
   out.emplace_back(path, &module);
-  for (const auto& c : module.children()) list<M>(*c, path.empty() ? c->name() : text(path, '.', c->name()), out);
+  for (const auto& c : module.children())
+    out = list<M>(*c, path.empty() ? c->name() : text(path, '.', c->name()), std::move(out));
+  return out;
 }
 }  // namespace
 
-std::vector<std::pair<std::string, Module*>> Module::named_modules() {
-  std::vector<std::pair<std::string, Module*>> out;
-  list(*this, "", out);
-  return out;
-}
-
-std::vector<std::pair<std::string, const Module*>> Module::named_modules() const {
-  std::vector<std::pair<std::string, const Module*>> out;
-  list(*this, "", out);
-  return out;
-}
+std::vector<std::pair<std::string, Module*>> Module::named_modules() { return list(*this); }
+std::vector<std::pair<std::string, const Module*>> Module::named_modules() const { return list(*this); }
 
 void Module::freeze(bool on) {
   for (const Tensor& p : parameters()) require_grad(p, !on);

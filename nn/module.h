@@ -269,7 +269,7 @@ class Module {
 void check_whole(const Module& module, const std::string& what);
 
 // Makes a module that was built like `module` its copy: the change of redo(), values, dtype, device, frozen parameters
-// and the training flag.
+// and the training flag. Throws, naming the parameter, if `module` has a parametrisation that `copy` lacks.
 void copy_state(Module& copy, const Module& module);
 
 // Ties all parameters and buffers of a module that was built like `module` to that module's.

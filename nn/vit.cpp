@@ -45,13 +45,13 @@ Tensor Vit::forward(const Tensor& images) {
   const MixedPrecision& precision = options.transformer.precision;
   const Tensor patches = patchify(images.to(precision.branch_dtype(images.dtype())), options.patch);
   Tensor tokens = patch_(patches).to(patch_.weight.dtype());
-  const bool all = cls_positions(options) > 0;
-  if (position_.defined() && !all) tokens = tokens + position_();
+  const bool cls_has_position = cls_positions(options) > 0;
+  if (position_.defined() && !cls_has_position) tokens = tokens + position_();
   if (cls_.defined()) {
     const Tensor row = expand(cls_(), {images.size(0), 1, tokens.size(-1)});
     tokens = cat({row, tokens}, 1);
   }
-  if (position_.defined() && all) tokens = tokens + position_();
+  if (position_.defined() && cls_has_position) tokens = tokens + position_();
   Residual r{tokens.to(precision.residual_dtype(tokens.dtype())), {}};
   blocks_(r);
   r.each([&](Tensor& x) { x = options.mean_pool ? mean(x, {1}) : select(x, 1, 0); });

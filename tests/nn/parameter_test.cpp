@@ -144,5 +144,5 @@ TEST_CASE("parameter: a clone shares the parametrisations that were added, and r
   const Linear copy = clone(linear);
   check_close(copy.weight(), exp(detach(linear.weight)), 0);
   linear.weight.parametrize(std::make_shared<Sum>(ones({2, 3})));
-  CHECK_THROWS_WITH(clone(linear), ContainsSubstring("clone: 'weight' has a parametrisation that a copy cannot share"));
+  CHECK_THROWS_WITH(clone(linear), Catch::Matchers::Contains("clone: 'weight' has a parametrisation that a copy cannot share"));
 }
