@@ -1,6 +1,5 @@
 #include "nn/branch.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "autograd/ops/create.h"

@@ -63,7 +63,6 @@ TEST_CASE("output maps of a branch's weights act after the mask, all other param
   check_close(branch(x), matmul(y * mask, transpose(m->m, 0, 1)), 64 * 0x1p-52);
   branch.eval();
   check_close(branch(x), matmul(y, transpose(m->m, 0, 1)), 256 * 0x1p-52);
-
 }
 
 TEST_CASE("a branch's weight and bias defer the output maps that both have, and no others") {

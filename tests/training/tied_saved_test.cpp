@@ -237,6 +237,6 @@ TEST_CASE("save_model refuses a model whose weights are not the stored tensors")
   const TempFolder f;
   nn::Gpt gpt({.vocab = 7, .context = 4, .transformer = {.width = 4, .depth = 1, .heads = 1}});
   gpt.find_parameter("head.weight")->parametrize(std::make_shared<Triple>());
-  CHECK_THROWS_WITH(save_model(f / "gpt", gpt), Catch::Matchers::Contains("'head.weight' has a parametrisation that was added"));
+  CHECK_THROWS_WITH(save_model(f / "gpt", gpt), Contains("'head.weight' has a parametrisation that was added"));
   CHECK_FALSE(std::filesystem::exists(f / "gpt"));
 }
