@@ -54,7 +54,7 @@ Plan plan_of(const nn::Module& module) {
     Plan::Norm n{.name = name,
                  .eps = norm->eps(),
                  .normalizes = norm->spec().kind != NormKind::none || dynamic_cast<const nn::PostEnd*>(norm),
-                 .factor = norm->factor(),
+                 .factor = norm->layer_options().factor,
                  .keeps_gain = norm->weight.defined() && connection && !connection->foldable()};
     if (norm->weight.defined() && !n.keeps_gain) {
       n.weight = text(name, ".weight");
