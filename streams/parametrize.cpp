@@ -44,7 +44,7 @@ std::string tensor_of(const std::string& path, const char* tensor) {
   return path.empty() ? tensor : text(path, '.', tensor);
 }
 
-std::string layer_of(const std::string& tensor) {
+std::string module_of(const std::string& tensor) {
   const size_t dot = tensor.rfind('.');
   return dot == tensor.npos ? "" : tensor.substr(0, dot);
 }
@@ -128,13 +128,13 @@ class ModulePlan {
     }
     for (const nn::NamedParameter& p : model_.named_parameters()) {
       for (const std::string& alias : p.aliases) {
-        const auto linear = linears_.find(layer_of(alias));
+        const auto linear = linears_.find(module_of(alias));
         check((linear != linears_.end() && linear->second->tied()) ||
                   !(alias.ends_with("weight") || alias.ends_with("bias")),
               "layout: '", alias, "' was assigned '", p.name,
               "'; on a stream a head reads with Linear::tied_to(table)");
       }
-      const std::string layer = layer_of(p.name), last = p.name.substr(p.name.rfind('.') + 1);
+      const std::string layer = module_of(p.name), last = p.name.substr(p.name.rfind('.') + 1);
       const auto linear = linears_.find(layer);
       const bool of_linear =
           linear != linears_.end() &&
