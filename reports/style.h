@@ -1,4 +1,5 @@
-// Internal: the style sheet of a report's page, used together with the charts' style sheet.
+// Internal: the style sheets of charts, for a page and for an SVG file of its own, and of a report's page. Series
+// differ by colour and by dash; colours keep their meaning in light, dark and print.
 #pragma once
 
 namespace isonorm::reports {

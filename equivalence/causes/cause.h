@@ -14,8 +14,8 @@
 namespace isonorm::equivalence {
 
 struct Explained {
-  std::string place = {};  // the point at which the forwards, or backwards, part (parting.h); empty if not found
-  std::string cause = {};  // empty if no tested cause removes the difference
+  std::string place = {};               // the point at which the forwards, or backwards, part; empty if not found
+  std::string cause = {};               // empty if no tested cause removes the difference
   std::vector<std::string> tried = {};  // the causes that were tested
 };
 

@@ -56,7 +56,7 @@ struct CompareOptions {
 // values. CompareOptions::perturb moves the present weights instead. Every run begins with the present buffers. At the
 // end both models have their parameters, buffers and gradients back. f64 and f32.
 //
-// Each tensor is compared with its own controls at the same point: its entries, and its size as a whole (power.h), stay
+// Each tensor is compared with its own controls at the same point: its entries, and its size as a whole (pairs.h), stay
 // within bound() of criterion.h.
 //   different: also a parameter that either model lacks, a NaN in B alone, models that share tensors
 //   undecided: a model that does not repeat itself at the first point, a NaN in A, equal bits at every point, controls

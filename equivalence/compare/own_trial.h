@@ -12,8 +12,8 @@ namespace isonorm::equivalence {
 
 class OwnTrial : public Trial {
  public:
-  // The models hold the point at which they differ. compared: the comparison's measurements there, the loss first. budget:
-  // how many gradients the trial may compute.
+  // The models hold the point at which they differ. compared: the comparison's measurements there, the loss first.
+  // budget: how many gradients the trial may compute.
   OwnTrial(nn::Module& a, nn::Module& b, const Partners& partners, const Objective& loss,
            const training::Examples& batch, uint64_t seed, std::span<const ComparedTensor> compared, int budget);
 

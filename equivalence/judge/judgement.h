@@ -35,7 +35,7 @@ struct Deviation {
   std::string what = {};             // "loss", "output", "gradient", "weight", "buffer", "logits of random inputs"
   EntryPlace where = {};             // the entry with the largest deviation; without a name for the loss
   double size = 0, bound = 0;        // relative to the tensor's largest entry
-  bool as_a_whole = false;           // every entry is within its bound, but the tensor's size is not (detectable.h)
+  bool as_a_whole = false;           // every entry is within its bound, but the tensor's size is not (pairs.h)
   double control = 0;                // verify: the deviation if every weight moves by one ulp
   NumberFormat format = DType::f64;  // verify: the coarsest format of a weight that the control moved
 
