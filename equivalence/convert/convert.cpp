@@ -220,8 +220,8 @@ void check_forms(const Plan& plan, Form to) {
   check_form(plan);
   if (plan.rotation.defined())
     return check(to == from, "convert: ", name_of(from), " is rotated as it is, and not on its way to ", name_of(to));
-  check(row_of(to).normed(), "convert: a stream with norms has no form without");
-  check(row_of(to).layer_norm_model(), "convert: ", name_of(to), " is no form of a LayerNorm model");
+  check(row_of(to).normed(), "convert: a stream with norms cannot be converted to a form without norms");
+  check(row_of(to).layer_norm_model(), "convert: ", name_of(to), " is not a form of a LayerNorm model");
   check(to != from, "convert: the checkpoint has the form ", name_of(to), " already");
   for (const Plan::Norm& n : plan.norms)
     check(n.folds || (n.weight.empty() && n.bias.empty()) || !row_of(to).compressed(), "convert: norm '", n.name,

@@ -116,7 +116,7 @@ TEST_CASE("families: a config.json without an exact form or a row is refused wit
       {"opt", "do_layer_norm_before", false, "Post-LN"},
       {"opt", "layer_norm_elementwise_affine", false, "no place for 'model.decoder.final_layer_norm.bias' and would"},
       {"falcon", "parallel_attn", false, "has a gain, and the folder has none"},
-      {"stablelm", "use_parallel_residual", true, "is unexpected: what it is to the stream"}};
+      {"stablelm", "use_parallel_residual", true, "is unexpected: its role on the stream"}};
   for (const Case& c : cases) {
     INFO(c.family << ' ' << c.key << ' ' << c.value);
     const ChildResult r =
@@ -170,11 +170,11 @@ TEST_CASE("families: a tensor that the program would miss, or pass over, is refu
   const Tensor width = empty({12}), vocabulary = empty({20});
   refused("gpt2", "transformer.h.1.mlp.c_proj.weight", {}, "'transformer.h.*.mlp.c_proj.weight' occurs 1 times");
   refused("gpt2", "transformer.wpe.weight", {}, "there is no tensor 'transformer.wpe.weight'");
-  refused("gpt2", "lm_head.bias", vocabulary, "the program has no place for 'lm_head.bias'");
+  refused("gpt2", "lm_head.bias", vocabulary, "has no tensor 'lm_head.bias'");
   refused("olmo", "model.norm.weight", width, "has no gain, and the folder has one");
-  refused("olmo", "model.norm.bias", width, "the program has no place for 'model.norm.bias'");
-  refused("mpt", "transformer.norm_f.bias", width, "the program has no place for 'transformer.norm_f.bias'");
-  refused("cohere", "model.norm.bias", width, "the program has no place for 'model.norm.bias'");
+  refused("olmo", "model.norm.bias", width, "has no tensor 'model.norm.bias'");
+  refused("mpt", "transformer.norm_f.bias", width, "has no tensor 'transformer.norm_f.bias'");
+  refused("cohere", "model.norm.bias", width, "has no tensor 'model.norm.bias'");
   refused("gptj", "lm_head.weight", {}, "\"tie_word_embeddings\" is false");
   converts(0, "dinov2", "dinov2.embeddings.mask_token", {});  // which not every model has
 
