@@ -70,7 +70,8 @@ TEST_CASE("plot: where trainings ended, how they differ, and their curves") {
 
   write_text(f / "empty", "");
   write_text(f / "other", "{\"step\": 1, \"loss\": 2}\nnothing\n");
-  for (const char* log : {"@empty", "@other"}) f.refuses(text("plot ", log), 3, "it is no log of isonorm train --log");
+  for (const char* log : {"@empty", "@other"})
+    f.refuses(text("plot ", log), 3, "it is not a log of isonorm train --log");
   f.refuses("plot @none", 4, "none: cannot be read");
   f.refuses("plot @a.jsonl --json @a.jsonl", 2, "a.jsonl");
 }

@@ -30,9 +30,9 @@ TEST_CASE("train --precision bf16: other losses, f32 weights and states, a file 
   CHECK(integer_at(load_checkpoint(f / "again").values, "step") == 4);
   f.succeeds(train + "@again" + stream);
   CHECK(read(f / "again") == read(f / "stream"));
-  f.refuses(train + "@bf16 --precision full", 3, "was trained with --precision bf16, asked for is full");
-  f.refuses(train + "@full" + bf16, 3, "was trained with --precision full, asked for is bf16");
-  f.refuses(train + "@bf16" + stream, 3, "was trained with --stream-precision full, asked for is bf16");
+  f.refuses(train + "@bf16 --precision full", 3, "was trained with --precision bf16, not full");
+  f.refuses(train + "@full" + bf16, 3, "was trained with --precision full, not bf16");
+  f.refuses(train + "@bf16" + stream, 3, "was trained with --stream-precision full, not bf16");
 
   // Its weights begin a training in f32, and are those of a model that verify holds against itself in f64.
   f.succeeds("train +small --steps 6 -q --init @stream");

@@ -18,7 +18,7 @@ TEST_CASE("train: a checkpoint knows what it is; what is said beside it has to a
   CHECK(read(f / "d") == read(f / "c"));
 
   f.refuses("train --model vit -q --checkpoint @c", 3,
-            "isonorm train: " + f / "c" + ": was trained with --model gpt, asked for is vit\n");
+            "isonorm train: " + f / "c" + ": was trained with --model gpt, not vit\n");
   for (const auto& [option, said, asked] :
        std::vector<std::tuple<std::string, std::string, std::string>>{{"--width", "8", "16"},
                                                                       {"--connection", "sandwich", "pre_ln"},
@@ -27,7 +27,7 @@ TEST_CASE("train: a checkpoint knows what it is; what is said beside it has to a
                                                                       {"--scaled-gains", "true", "false"},
                                                                       {"--lr", "0.0123456789012", "0.0123456789013"}})
     f.refuses(train + "@c " + option + "=" + asked, 3,
-              "isonorm train: " + f / "c" + ": was trained with " + option + " " + said + ", asked for is " + asked +
+              "isonorm train: " + f / "c" + ": was trained with " + option + " " + said + ", not " + asked +
                   (option == "--lr" ? "; --extend continues with that\n" : "\n"));
 
   const Checkpoint whole = load_checkpoint(f / "c");
@@ -113,7 +113,7 @@ TEST_CASE("train: without --model the data say which model reads them; another m
     f.refuses(verb + " --model vit --data @text.txt", 2, is_text + "vit reads a folder of images; see");
   f.refuses("train --model translator --data @text.txt", 2, is_text + "translator reads a folder of pairs; see");
   f.refuses("train +small --data @pairs", 2, is_pairs + "gpt reads a text file; see");
-  f.refuses("train --data @pairs --token-vocab 8", 2, "--token-vocab belongs to --model gpt with --data");
+  f.refuses("train --data @pairs --token-vocab 8", 2, "--token-vocab requires --model gpt with --data");
   // A folder without data and a missing path: the error does not advise to install a package.
   std::filesystem::create_directories(f / "empty");
   f.refuses("train --data @empty", 4,
