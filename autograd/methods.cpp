@@ -197,7 +197,7 @@ Indexed::Indexed(const Tensor& x, const std::vector<Index>& given) : Tensor(x) {
     used += consumes(index);
     dots += std::holds_alternative<EllipsisIndex>(index.value);
   }
-  check(used <= x.rank(), "index: ", used, " dimensions are indexed of shape ", x.shape());
+  check(used <= x.rank(), "index: ", used, " indices for a tensor of rank ", x.rank(), ", shape ", x.shape());
   check(dots <= 1, "index: Ellipsis is given ", dots, " times");
 
   Tensor v = x;

@@ -142,7 +142,7 @@ Tensor Tensor::on_host(DType dtype) const {
     const Tensor values = on_host(DType::f64);
     const auto* v = values.data<double>();
     for (int64_t i = 0; i < values.numel(); ++i)
-      check(v[i] >= -0x1p63 && v[i] < 0x1p63, "to_vector: ", v[i], " is no integer");
+      check(v[i] >= -0x1p63 && v[i] < 0x1p63, "to_vector: ", v[i], " does not fit into i64");
   }
   Tensor host = empty(shape(), {dtype});
   kernels::copy_between(host, *this);

@@ -147,8 +147,8 @@ ModelOptions as_published(ModelOptions o, const LazyState& state) {
   return o;
 }
 
-// Returns true if a model with the option `key` of `theirs` can compute the function of `ours`, if parameters that ours
-// lacks are 1 (gains) or 0 (biases, positions); or if ours does not use the option.
+// True if a model with `theirs`' value of the option `key` can compute the function of `ours` once the parameters that
+// `ours` lacks are set to 1 (gains) or 0 (biases, positions). Also true if `ours` does not use the option.
 bool contains_ours(const std::string& key, const Metadata& ours, const Metadata& theirs) {
   const auto is = [](const Metadata& model, const char* option, const char* value) {
     const auto at = model.find(text(training::kOptionPrefix, option));
@@ -274,8 +274,8 @@ json own_gguf_tokenizer(const training::OpenModelFile& file, int64_t vocab) try 
   return {};
 }
 
-// Adds the tokens that end a text in transformers' generate(). Without the entry the class uses an id of its own
-// vocabulary: 2 for a LLaMA.
+// Sets "eos_token_id": the ids at which transformers' generate() stops. Without this entry the config class of
+// transformers uses its own default: 2 for LLaMA.
 void add_text_ends(json& config, const std::string& tokenizer) {
   std::vector<int64_t> ends;
   if (!tokenizer.empty()) ends = tokenizers::Tokenizer::of_json(tokenizer).end_tokens();

@@ -30,7 +30,7 @@ LineLog::LineLog(const std::string& path, std::string_view begin) : path_(path) 
     const ssize_t read = pread(fileno(file_), there.data(), there.size(), 0);
     there.resize(static_cast<size_t>(std::max<ssize_t>(0, read)));
     check(begin.starts_with(there), path,
-          ": this is no log of ours, whose first words are others: choose another file");
+          ": this is not a log of isonorm, because it begins differently: choose another file");
   } catch (...) {
     std::fclose(file_);
     throw;

@@ -72,7 +72,7 @@ Directory find_directory(const Bytes& file) {
           " bytes, expected it to end at byte ", end);
     return d;
   }
-  check(false, "zip: no zip archive: the record that ends one is missing");
+  check(false, "zip: this is not a zip archive: it has no end-of-central-directory record");
   return {};
 }
 

@@ -194,18 +194,21 @@ class Module {
     adopt(name, std::move(child));
     return reference;
   }
-  // An undefined value makes an absent one, as a layer's bias if it has none: it is in no list and refuses assignments.
+  // An undefined value makes an absent parameter, such as the bias of a layer without bias: it is in no list and
+  // refuses assignments.
   Parameter& add_parameter(const std::string& name, const Tensor& value);
   // The same for state that no optimizer trains, as running statistics: it is saved, loaded, moved and converted with
   // the parameters, and takes no gradient. A tensor of the same shape, dtype and device can be assigned.
   Tensor& add_buffer(const std::string& name, const Tensor& value);
-  // `module`, which this module runs although another module owns and trains it. It keeps its place.
+  // Returns `module` after noting that this module runs it although another module owns and trains it. Stores its
+  // address: `module` must outlive this module, and replace() refuses to replace it.
   template <class M> M& borrow(M& module) {
     borrowed_.push_back(&module);
     return module;
   }
-  // A parameter with the tensor of another module's, which owns and trains it; the parametrisation is its own. This
-  // module alone has no such parameter. In a model with the owner, `name` is an alias of the owner's.
+  // Adds a parameter that shares the tensor of `owner`, a parameter that another module owns and trains. Its
+  // parametrisation is its own. This module alone has no such parameter. In a model with the owner, `name` is an alias
+  // of the owner's.
   Parameter& borrow_parameter(const std::string& name, const Parameter& owner);
 
  private:

@@ -57,8 +57,8 @@ class Work {
   }
 
  private:
-  // Raises what was noted; the result of the work is then not needed. Counts a signal after the last call of stopped(),
-  // too.
+  // Raises the exception that stopped() caught, if any; the result of the work is then dropped. Also notices a signal
+  // that came after the last call of stopped().
   void tell() {
     stopped();
     if (!raised_) return;

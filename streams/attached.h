@@ -47,14 +47,14 @@ class WritesRows : public OnStream {
   bool by_rows() const override { return true; }
 };
 
-// x in f32 if the reader is bf16: the result is then rounded only once.
+// Converts x to f32 if the reader is bf16, so that the result is rounded only once; returns x otherwise.
 inline Tensor wide(const Tensor& x, const Tensor& reader) {
   return reader.dtype() == DType::bf16 ? x.to(DType::f32) : x;
 }
 
-// True if readers fold in the gain and bias of a norm: A (gain n + bias) + b = (A diag(gain)) n + (b + A bias). They do
-// if the stored rows have d - 1 entries, which leaves no place for a gain, or if readers are centred: A P is right only
-// for zero-mean rows, and gain n is not zero-mean.
+// True if readers fold in the gain and bias of a norm: A (gain n + bias) + b = (A diag(gain)) n + (b + A bias). Readers
+// do this if the stored rows have d - 1 entries, which leaves no place for a gain, or if readers are centred: A P is
+// right only for zero-mean rows, and gain n is not zero-mean.
 inline bool hands_over(const nn::Norm& norm, const Stream& stream) {
   const auto* connection = dynamic_cast<const nn::Connection*>(&norm);
   return norm.weight.defined() && (!connection || connection->foldable()) &&
@@ -107,7 +107,7 @@ class ReadsTable : public Reads {
 };
 
 // A gain or bias that is applied elsewhere, by readers or by a hook of the norm: the norm itself sees an undefined
-// tensor. The hook goes when this does.
+// tensor. The destructor removes the hook.
 class AppliedElsewhere : public Attached {
  public:
   explicit AppliedElsewhere(nn::ModuleHookHandle hook = {}) : hook_(std::move(hook)) {}
@@ -118,7 +118,7 @@ class AppliedElsewhere : public Attached {
   nn::ModuleHookHandle hook_;
 };
 
-// The parametrisation of class P among a parameter's; null if there is none.
+// Finds the first parametrisation of class P in a parameter's list. Null if there is none.
 template <class P> const P* find(std::span<const std::shared_ptr<const nn::Parametrisation>> parametrisations) {
   for (const auto& p : parametrisations)
     if (const auto* found = dynamic_cast<const P*>(p.get())) return found;

@@ -1,5 +1,5 @@
-// The refusals of a plan: the conditions under which the tensors of a checkpoint can be converted exactly, as far as
-// names, dtypes and shapes show them.
+// Checks of a plan: the conditions under which the tensors of a checkpoint can be converted exactly, as far as
+// names, dtypes and shapes show.
 #include "streams/plan.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class Checker {
     for (const Plan::Reader& r : plan_.readers) r.tied() ? check_head(r) : check_reader(r);
     for (const Plan::Norm& n : plan_.norms)
       check(plan_.is_read(n) || plan_.is_behind_table(n) || (n.weight.empty() && n.bias.empty()) || !n.folds,
-            "convert: no reader takes up the gain of '", n.name, "'");
+            "convert: no reader can fold in the gain of '", n.name, "'");
   }
 
  private:
@@ -47,11 +47,11 @@ class Checker {
     check_mappable(is_floating(dtype), name, name_of(dtype));
   }
 
-  // Every tensor is one thing to the stream, and known.
+  // Throws if a tensor has two roles on the stream, or none.
   void check_names() {
     std::set<std::string> scales, biases;
     const auto add = [&](const std::string& name) {
-      check(name.empty() || names_.insert(name).second, "convert: '", name, "' is two things at once to the stream");
+      check(name.empty() || names_.insert(name).second, "convert: '", name, "' has two roles on the stream");
     };
     for (const Plan::Writer& w : plan_.writers) {
       add(w.name);
@@ -67,21 +67,22 @@ class Checker {
     }
     for (const auto& [name, tensor] : outline_)
       check(names_.contains(name), "convert: tensor '", name, "' of shape ", tensor.shape(),
-            " is unexpected: its role on the stream is not known");
+            " is unexpected: its role on the stream is unknown");
   }
 
   void check_norm(const Plan::Norm& n) const {
     check(std::ranges::count(plan_.norms, n.name, &Plan::Norm::name) == 1, "convert: norm '", n.name,
           "' is there twice");
-    check(std::isfinite(n.eps) && n.eps > 0, "convert: norm '", n.name, "' has eps ", n.eps, ", expected one above 0");
+    check(std::isfinite(n.eps) && n.eps > 0, "convert: norm '", n.name, "' has eps ", n.eps,
+          ", expected a number above 0");
     if (!n.weight.empty()) check_vector(n.weight, "gain");
     if (!n.bias.empty()) check_vector(n.bias, "norm's bias");
   }
 
   void check_vector(const std::string& name, const char* what) const {
     check(plan_.stored_width() == plan_.width, "convert: '", name, "': a ", what, " of ", plan_.width,
-          " entries does not fit the ", plan_.stored_width(), " coordinates that ", name_of(plan_.form),
-          " stores; such a model is no LayerNorm model");
+          " entries cannot act on the ", plan_.stored_width(), " coordinates that ", name_of(plan_.form),
+          " stores; such a model is not a LayerNorm model");
     check_numbers(name);
     const Tensor& t = tensor_at(name);
     check(t.shape() == Dims{plan_.width}, "convert: '", name, "' has shape ", t.shape(), ", a ", what,
@@ -99,8 +100,9 @@ class Checker {
     }
     const bool one = undeclared.size() == 1;
     check(undeclared.empty(), "convert: ", undeclared, one ? " has" : " have", " an axis of the stream's width ",
-          plan_.stored_width(), one ? " and is neither writer nor reader" : " and are neither writers nor readers",
-          "; \"not_on_stream\" lists tensors that do not touch the stream");
+          plan_.stored_width(),
+          one ? " but is neither writer nor reader; if it does" : " but are neither writers nor readers; if they do",
+          " not touch the stream, list ", one ? "it" : "them", " in \"not_on_stream\"");
   }
 
   void check_axis(const char* role, const std::string& name, int dim, int64_t parts) const {
@@ -126,25 +128,27 @@ class Checker {
             "', its bias '", bias, "' ", b.scale.empty() ? "none" : "'" + b.scale + "'", ": \"scales\" must name both");
   }
 
-  // Conversion puts a table's rows through their norm. That is possible only for tables.
+  // Throws if a writer with a norm is not a table, or if conversion cannot apply the norm to its rows.
   void check_table(const Plan::Writer& w) const {
     const Plan::Norm& norm = plan_.norms[w.norm];
     const Tensor& t = tensor_at(w.name);
     check(row_of(plan_.form).norm == NormKind::layer && norm.normalizes, "convert: the rows of '", w.name,
           "' go through norm '", norm.name, "', which is no LayerNorm in the form ", name_of(plan_.form));
-    check(t.rank() == 2 && w.dim == 1 && w.scale.empty(), "convert: '", w.name, "' of shape ", t.shape(),
-          " is no table [rows, width], whose rows could go through norm '", norm.name, "'");
-    check(norm.folds, "convert: norm '", norm.name, "' is to keep its gain, and the rows of '", w.name,
-          "' go through it");
-    check(!plan_.is_read(norm), "convert: norm '", norm.name, "' is between the table '", w.name,
-          "' and the stream, and a reader reads through it, too");
+    check(t.rank() == 2 && w.dim == 1 && w.scale.empty(), "convert: the layout sends the rows of '", w.name,
+          "' through norm '", norm.name, "', but only an unscaled table [rows, width] can go through one; '", w.name,
+          "' has shape ", t.shape());
+    check(norm.folds, "convert: norm '", norm.name, "' cannot keep its gain, because the rows of '", w.name,
+          "' go through the norm");
+    check(!plan_.is_read(norm), "convert: norm '", norm.name, "' normalizes the rows of the table '", w.name,
+          "', so no reader may read through it");
   }
 
   const Plan::Norm& check_norm_of(const Plan::Reader& r) const {
-    check(r.norm >= 0, "convert: '", r.tensor(), "' reads the stream without a norm, which sees its mean");
+    check(r.norm >= 0, "convert: '", r.tensor(),
+          "' reads the stream without a norm, so it would see the stream's mean");
     const Plan::Norm& norm = plan_.norms[r.norm];
-    check(norm.normalizes, "convert: '", r.tensor(), "' reads the stream without a norm ('", norm.name,
-          "' does not normalize), which sees its mean");
+    check(norm.normalizes, "convert: '", r.tensor(), "' would see the stream's mean, because its norm '", norm.name,
+          "' does not normalize");
     return norm;
   }
 
@@ -169,7 +173,8 @@ class Checker {
     check(writes || std::ranges::find(plan_.others, r.table, &Plan::Other::name) != plan_.others.end(),
           "convert: the tied table '", r.table, "' is not a writer");
     check(writes || row_of(plan_.form).raw(), "convert: the tied table '", r.table,
-          "' is read bare, and the head reads what ", name_of(plan_.form), " makes of it, which it does not hold");
+          "' does not write to the stream, so the file does not hold the table that the head needs in the form ",
+          name_of(plan_.form));
     const Tensor& t = tensor_at(r.table);
     check(t.rank() == 2, "convert: the tied table '", r.table, "' has shape ", t.shape(), ", expected [rows, width]");
     check_norm_of(r);
@@ -196,15 +201,15 @@ void check_form(const Plan& plan) {
 void check_rotatable(const Plan& plan) {
   const NormKind kind = row_of(plan.form).norm;
   check(kind != NormKind::layer,
-        "rotate: LayerNorm takes off a mean, which is that of these coordinates alone; "
-        "isonorm convert --to rms_norm comes first");
+        "rotate: LayerNorm subtracts the mean over these coordinates, and a rotation would change that mean; first run "
+        "isonorm convert --to rms_norm");
   check(row_of(plan.form).rotates(), "rotate: the norms of ", name_of(plan.form),
-        " do not divide a stored row by its length; isonorm convert --to rms_norm, or crms_isometric, comes first");
+        " do not divide a stored row by its length; first run isonorm convert --to rms_norm or --to crms_isometric");
   check(plan.recentred.empty(), "rotate: rows enter the stream at '", plan.recentred,
-        "', which no weight makes: the program that runs the result would have to rotate them");
+        "', and no weight produces them: the program that runs the result would have to rotate them");
   for (const Plan::Norm& n : plan.norms)
     check(n.weight.empty() && n.bias.empty() && !n.keeps_gain, "rotate: norm '", n.name,
-          "' has a gain or a bias, which acts on single coordinates; its readers have to take it up first "
+          "' has a gain or a bias, which acts on single coordinates; first fold it into the readers "
           "(isonorm convert --fold all)");
 }
 

@@ -63,7 +63,7 @@ Layout& Layout::add(const std::string& pattern, Entry entry) {
   check(entry.dim >= -1, "layout: there is no dimension ", entry.dim, " of \"", pattern, "\"");
   check(names::count_stars(pattern) <= kStars, "layout: \"", pattern, "\" has more than three stars");
   for (const auto& [other, _] : entries_)
-    check(other != pattern, "layout: \"", pattern, "\" is two things at once to the stream");
+    check(other != pattern, "layout: \"", pattern, "\" has two roles on the stream");
   entry.known = true;
   entries_.emplace_back(pattern, std::move(entry));
   return *this;
@@ -108,8 +108,8 @@ Layout& Layout::width(int64_t d) { return width_ = d, *this; }
 Layout& Layout::with(const std::string& path, const Layout& of_child) {
   const Layout child = of_child;  // a copy: of_child may be *this
   check(!path.empty(), "layout: the path of a module is empty");
-  check(width_ == 0 || child.width_ == 0 || width_ == child.width_, "layout: its width is ", width_, ", the width of '",
-        path, "' is ", child.width_);
+  check(width_ == 0 || child.width_ == 0 || width_ == child.width_, "layout: the width is ", width_, ", but '", path,
+        "' has width ", child.width_, "; expected the same");
   const auto in = [&](const std::string& name) { return name.empty() ? name : text(path, '.', name); };
   for (const auto& [pattern, entry] : child.entries_) {
     Entry e = entry;

@@ -77,13 +77,14 @@ class Layout {
   // head.
   Layout& tied(const Tied& tied);
   Layout& scale(const std::string& writer, const std::string& vector);
-  // A norm of the stream, even if no reader names it. Checkpoints need it for every norm; for a module, eps is compared
-  // with the norm's own.
+  // Adds a norm of the stream, even if no reader names it. Checkpoints need it for every norm; for a module, eps is
+  // compared with the norm's own.
   Layout& norm(const std::string& pattern, Norm norm);
   Layout& norm(const std::string& pattern, double eps) { return norm(pattern, Norm{.eps = eps}); }
   // Checkpoints only: norms that keep their gain and bias, because others than readers see their rows.
   Layout& keep(const std::string& norm);
-  // Neither writes nor reads. off_stream: this is so although the tensor has an axis of the stream's width.
+  // A tensor that neither writes to nor reads the stream. off_stream: confirms this for a tensor with an axis of the
+  // stream's width, which is refused otherwise.
   Layout& other(const std::string& pattern, bool off_stream = false);
   // The first branch reads the embeddings without a norm: tables do not write, and a head cannot use a mapped table.
   Layout& reads_embeddings();

@@ -24,7 +24,8 @@ void shift(Row& x, double by) {
   for (double& v : x) v += by;
 }
 
-// Each map of coordinates.h on one row; with the sign +1 instead of -1 its absolute value.
+// The maps of coordinates.h, applied to one row. sign = -1: the map itself; +1: the map with the absolute values of its
+// matrix.
 void recentre_row(Row& x, double sign) { shift(x, sign * total(x) / static_cast<double>(x.size())); }
 
 void compress_row(Row& x, double sign) { recentre_row(x, sign), x.pop_back(); }

@@ -64,10 +64,11 @@ void free(Parameter& p) {
   p.set_parametrisations(std::move(own));
 }
 
-// The norm computes the formula of this kind.
+// Makes the norm compute the formula of `kind`, with its own eps and p.
 void set_kind(Norm& norm, NormKind kind) { norm.set_spec({kind, norm.eps(), norm.spec().p}); }
 
-// A norm's gain and bias on the d entries of rows of which the stream stores d - 1: a hook after the norm.
+// Forward hook of a norm on a stream that stores d - 1 of d entries: restores the d entries of each row, then applies
+// the norm's gain and bias to them.
 struct GainOfExpanded {
   Stream stream;
   Tensor gain, offset;

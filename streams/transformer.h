@@ -36,8 +36,8 @@ Layout layout_of(const nn::EncoderDecoder& model);
 template <class M> M make(std::remove_const_t<decltype(M::options)> options, const StreamOptions& on = {}) {
   if constexpr (requires { options.transformer; }) {
     const NormKind norm = options.transformer.norm;
-    check(norm == NormKind::layer || norm == norm_of(on.form), "make: the options have the norm ", name_of(norm), ", ",
-          name_of(on.form), " has ", name_of(norm_of(on.form)));
+    check(norm == NormKind::layer || norm == norm_of(on.form), "make: the options have the norm ", name_of(norm),
+          ", expected layer, or ", name_of(norm_of(on.form)), " for the form ", name_of(on.form));
     options.transformer.norm = norm_of(on.form);
   }
   M model(options);

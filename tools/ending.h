@@ -37,7 +37,8 @@ int fail(const std::string& who, const std::string& what, int code);
 // kInterrupted.
 int fail(const std::string& who, const std::string& rank = "", const char* more = "") noexcept;
 
-// The end of main(): return regular_end(code). Any other end counts as an exit() in a library.
+// main() must end with `return regular_end(code)`. Without this call the program's end is reported as an exit() called
+// by a library.
 int regular_end(int code);
 
 }  // namespace isonorm::tools

@@ -37,13 +37,13 @@ CLI::Option* add_number(CLI::App& command, const char* name, T& value, std::stri
 // Adds --max-shard-size: "5GB", "5.5GiB" or bytes, at least 1. Calls take(bytes).
 void add_shard_size(CLI::App& command, const std::string& help, std::function<void(int64_t)> take);
 
-// The files that a verb writes in addition to its result, and whether it prints less. An empty name means no file.
+// Output files of a command besides its result, and whether the command prints less. An empty name means no file.
 struct OutputOptions {
   std::string report, json, log;
   bool quiet = false;
 };
 
-// Adds --report --json --log --quiet, which write `what` ("the proof"). With --quiet only `rest` is printed.
+// Adds --report, --json and --log, which write `what` ("the proof"), and --quiet, which prints only `rest`.
 void add_output_options(CLI::App& command, OutputOptions& o, const std::string& what, const std::string& rest);
 
 // Adds --threads.

@@ -166,7 +166,7 @@ Verb add_prove(CLI::App& app) {
           [o, command] {
             training::set_training_options(o->proof.training, o->given);
             if (o->certificate) return run_certificate(certificate_options(*command, *o), o->output);
-            if (!o->architectures.empty()) throw UsageError("--architectures belongs to --certificate");
+            if (!o->architectures.empty()) throw UsageError("--architectures requires --certificate");
             services::check_proof(o->proof);
             return run_prove(*o);
           },

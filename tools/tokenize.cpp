@@ -88,7 +88,7 @@ int64_t decode(const Tokenizer& tokenizer, std::string_view file, data::IdWidth 
 int run_tokenize(const TokenizeOptions& o, const CLI::App& command) {
   check_outputs({{.option = "OUT", .path = o.out, .binary = !o.decode}, {"--json", o.json}},
                 {{"TOKENIZER", o.tokenizer}, {"IN", o.in}});
-  if (o.ids && !o.decode) throw UsageError("--ids belongs to --decode");
+  if (o.ids && !o.decode) throw UsageError("--ids requires --decode");
   if (o.is_text && o.decode) throw UsageError("--text does not go with --decode, whose IN holds token ids");
   Tokenizer tokenizer(o.tokenizer);
   const training::TextReading reading =

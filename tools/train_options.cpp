@@ -41,7 +41,7 @@ void take_from_checkpoint(training::TrainerOptions& o, training::Given& given, c
   const Scope scope(newest.path);
   const training::ModelOptions model = training::model_of(values);
   const std::string asked = given.emplace("model", model.row().name).first->second;
-  check(asked == model.row().name, "was trained with --model ", model.row().name, ", asked for is ", asked);
+  check(asked == model.row().name, "was trained with --model ", model.row().name, ", not ", asked);
   o.training.model = model;
   training::set_as_trained(o, values);
   take_row_length(o, given);
@@ -93,7 +93,7 @@ bool take_from_init(training::TrainerOptions& o, training::Given& given) {
 // Sets a published size instead of the default sizes.
 void take_preset(training::TrainerOptions& o, training::Given& given, const std::string& preset) {
   if (given.emplace("model", sized_model().name).first->second != sized_model().name)
-    throw UsageError(text("--preset belongs to --model ", sized_model().name));
+    throw UsageError(text("--preset requires --model ", sized_model().name));
   try {
     o.training.model = training::ModelOptions::preset(sized_model(), preset);
   } catch (const Error& e) {

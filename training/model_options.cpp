@@ -31,7 +31,8 @@ const ModelRow& row_of_kind(const Metadata& description, ModelList models) {
 
 const ModelRow& checked(const ModelRow& m) {
   check(m.name && m.title && m.noun, "model: a row lacks its name, title or noun");
-  check(m.defaults && m.config_of, "model: the row ", m.name, " lacks what row_of() makes");
+  check(m.defaults && m.config_of, "model: the row ", m.name,
+        " has no defaults or no config_of; make rows with row_of()");
   return m;
 }
 

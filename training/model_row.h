@@ -13,8 +13,9 @@
 
 namespace isonorm::training {
 
-// images: floating [n, side, side, channels], a class each. text: ids (i64) [n, context], the next id at each.
-// pairs: ids [n, 2 context], a source followed by a target (io/data/pairs.h), the next id at each of the target.
+// images: floating [n, side, side, channels]; the target is one class per image. text: ids (i64) [n, context]; the
+// target is the next id at each position. pairs: ids [n, 2 context], a source followed by a target sequence
+// (io/data/pairs.h); the target is the next id at each position of the target sequence.
 enum class Input { images, text, pairs };
 constexpr const char* name_of(Input i) { return i == Input::images ? "images" : "tokens"; }  // of predictions
 
@@ -23,7 +24,7 @@ class ModelConfig {
  public:
   virtual ~ModelConfig() = default;
   virtual std::unique_ptr<ModelConfig> clone() const = 0;
-  // The model on its stream, with initial parameters.
+  // Makes the model on its stream, with initial parameters.
   virtual std::unique_ptr<nn::Module> make(const streams::StreamOptions& stream) const = 0;
   // Sets the sizes that follow from others.
   virtual void complete() = 0;
@@ -32,8 +33,8 @@ class ModelConfig {
   // Calls f(name, member, help, limits) for every option of the model outside of transformer(). The data decide
   // "image", "channels" and "classes", or "vocab"; "context" is the ids in an example.
   virtual void fields(Fields& f) = 0;
-  // About how many rows of the stream's width the parameters outside of the blocks have. Throws if there is no model of
-  // these options.
+  // Estimates the size of the parameters outside of the blocks, as a number of rows of the stream's width. Throws if
+  // there is no model of these options.
   virtual int64_t stream_rows() const = 0;
   // Blocks outside of transformer(), for complete options.
   virtual int64_t more_blocks() const { return 0; }
@@ -90,10 +91,11 @@ constexpr const char* name_of(const ModelRow* m) { return m->name; }
 // training/models/<name>.cpp.
 extern const ModelRow kVit, kGpt, kTranslator;
 inline constexpr const ModelRow* kModels[] = {&kVit, &kGpt, &kTranslator};
-// Where a name or a module is looked up: kModels, or a list with rows of a program's own.
+// A list in which names and modules are looked up: kModels, or a list that a program made with additional rows.
 using ModelList = std::span<const ModelRow* const>;
 
-// The row of the models that `Config`, a ConfigOf, describes.
+// Completes `row`: sets its functions defaults, config_of and, if Config has one, preset, to those of `Config`, a class
+// derived from ConfigOf.
 template <class Config> constexpr ModelRow row_of(ModelRow row) {
   row.defaults = []() -> std::unique_ptr<ModelConfig> { return std::make_unique<Config>(); };
   row.config_of = [](const nn::Module& module) -> std::unique_ptr<ModelConfig> {

@@ -26,7 +26,7 @@ using Parameters = std::vector<nn::NamedParameter>;
 constexpr double kMomentum = 0.9;
 constexpr double kAdafactorFloor = 1e-8;  // eps1 in f64
 
-// The settings among these options, with their values.
+// The tuning options (betas, momentum, eps) that `Options` has, with their values.
 template <class Options> constexpr Tuning tuning_of(const Options& o) {
   Tuning t;
   if constexpr (requires { o.beta1; }) t.beta1 = o.beta1, t.beta2 = o.beta2;
@@ -177,9 +177,9 @@ std::unique_ptr<optim::Optimizer> build_optimizer(const TrainingOptions& o,
                                            {"beta2", &o.tuning.beta2, &o.optimizer->tuning.beta2},
                                            {"momentum", &o.tuning.momentum, &o.optimizer->tuning.momentum},
                                            {"optimizer_eps", &o.tuning.eps, &o.optimizer->tuning.eps}})
-    check(!*tuned || *taken, word_of(name), ": the optimizer ", o.optimizer->name, " has none");
+    check(!*tuned || *taken, word_of(name), ": the optimizer ", o.optimizer->name, " does not have this setting");
   std::unique_ptr<optim::Optimizer> made = o.optimizer->make(o, parameters);
-  check(made != nullptr, "optimizer: the row ", o.optimizer->name, " made none");
+  check(made != nullptr, "optimizer: make() of the row ", o.optimizer->name, " returned null");
   return made;
 }
 

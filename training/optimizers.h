@@ -17,12 +17,12 @@ namespace isonorm::training {
 
 struct TrainingOptions;
 
-// Settings of an optimizer other than learning rate and weight decay. In a row: the settings that it has, with their
-// defaults.
+// Settings of an optimizer other than learning rate and weight decay. In OptimizerRow::tuning a member is set if the
+// optimizer has the setting; its value is the default.
 struct Tuning {
   std::optional<double> beta1 = {}, beta2 = {}, momentum = {}, eps = {};
 
-  // These settings; unset ones are taken from `defaults`.
+  // Returns these settings, with unset ones taken from `defaults`.
   constexpr Tuning over(const Tuning& defaults) const {
     const auto one = [](const auto& own, const auto& other) { return own ? own : other; };
     return {one(beta1, defaults.beta1), one(beta2, defaults.beta2), one(momentum, defaults.momentum),
@@ -37,14 +37,14 @@ struct OptimizerRow {
   bool decoupled = false;   // decoupled weight decay (AdamW); false: L2, added to the gradient
   double weight_decay = 0;  // the default
   bool choice = true;       // a choice of --optimizer; false: only for the grid
-  Tuning tuning = {};       // settings that it has
+  Tuning tuning = {};       // the optimizer's settings and their defaults
   // A sentence on behaviour that a reader would not expect; empty if there is none.
   std::string (*note)(DType dtype) = [](DType) { return std::string(); };
 };
 constexpr const char* name_of(const OptimizerRow* o) { return o->name; }
 
 std::span<const OptimizerRow> optimizers();
-// By name. Throws listing all.
+// Finds an optimizer by name. If there is none, throws with all names.
 const OptimizerRow& optimizer(std::string_view name);
 
 // Makes the optimizer that `options` name, with their rate, decay and settings, for these parameters. Throws if a

@@ -46,7 +46,8 @@ Tensor cat(const std::vector<Tensor>& parts, int dim) {
 
 Tensor stack(const std::vector<Tensor>& parts, int dim) {
   check(!parts.empty(), "stack: no tensors given");
-  check(parts.front().rank() < kMaxRank, "stack: shape ", parts.front().shape(), " has the largest rank, ", kMaxRank);
+  check(parts.front().rank() < kMaxRank, "stack: shape ", parts.front().shape(), " already has the maximum rank of ",
+        kMaxRank);
   const int d = normalize_dim(dim, parts.front().rank() + 1, "stack");
   std::vector<Tensor> wide;
   for (const Tensor& p : parts) {

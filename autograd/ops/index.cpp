@@ -217,7 +217,8 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
 
 Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
   check(classes > 0, "one_hot: ", classes, " classes asked for, expected at least 1");
-  check(ids.rank() < kMaxRank, "one_hot: ids have shape ", ids.shape(), ", which has the largest rank, ", kMaxRank);
+  check(ids.rank() < kMaxRank, "one_hot: ids have shape ", ids.shape(), ", which already have the maximum rank of ",
+        kMaxRank);
   const Tensor id = detail::checked_ids(ids, classes, "one_hot", "the classes");
   return to(eq(unsqueeze(id, -1), arange(classes, {DType::i64, ids.device()})), dtype);
 }

@@ -83,7 +83,8 @@ void check_norm(const char* op, const NormSpec& spec, const Tensor& x, const Ten
     check(t->shape() == Dims{x.size(-1)}, op, ": ", what, t->shape(), " does not fit input ", x.shape());
     check(fits_rows(t->dtype(), x.dtype()), op, ": ", what, "is ", t->dtype(), ", the input ", x.dtype());
   }
-  check(fits_rows(x.dtype(), as) || fits_rows(as, x.dtype()), op, ": the input is ", x.dtype(), ", asked for is ", as);
+  check(fits_rows(x.dtype(), as) || fits_rows(as, x.dtype()), op, ": the input is ", x.dtype(),
+        ", so the output cannot be ", as);
   check(spec.eps >= 0, op, ": eps is ", spec.eps, ", expected at least 0");
   check(spec.p > 0 && spec.p <= 1, op, ": p is ", spec.p, ", expected a share in (0, 1]");
   check(spec.p == 1 || spec.kind == NormKind::rms, op, ": p is ", spec.p, ", but only rms_norm has a partial form");

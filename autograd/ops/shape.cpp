@@ -101,7 +101,7 @@ Tensor squeeze(const Tensor& x, int dim) {
 }
 
 Tensor unsqueeze(const Tensor& x, int dim) {
-  check(x.rank() < kMaxRank, "unsqueeze: shape ", x.shape(), " has the largest rank, ", kMaxRank);
+  check(x.rank() < kMaxRank, "unsqueeze: shape ", x.shape(), " already has the maximum rank of ", kMaxRank);
   const int d = normalize_dim(dim, x.rank() + 1, "unsqueeze");
   Dims shape;
   for (int i = 0; i <= x.rank(); ++i) {
@@ -188,7 +188,7 @@ std::vector<Tensor> unbind(const Tensor& x, int dim) {
 Tensor unfold(const Tensor& x, int dim, int64_t size, int64_t step) {
   const int d = normalize_dim(dim, x.rank(), "unfold");
   const int64_t n = x.shape()[d];
-  check(x.rank() < kMaxRank, "unfold: shape ", x.shape(), " has the largest rank, ", kMaxRank);
+  check(x.rank() < kMaxRank, "unfold: shape ", x.shape(), " already has the maximum rank of ", kMaxRank);
   check(size >= 1 && size <= n, "unfold: windows of ", size, " entries in dimension ", dim, " of shape ", x.shape());
   check(step >= 1, "unfold: step ", step, " is below 1");
   const auto windows = [=](const Tensor& t, int d) {

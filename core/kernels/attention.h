@@ -1,4 +1,4 @@
-// Slots of scaled dot-product attention, forward and backward, that never store a matrix of scores.
+// Kernel slots (kernel.h) of scaled dot-product attention, forward and backward. They never store a matrix of scores.
 #pragma once
 
 #include <algorithm>

@@ -70,8 +70,8 @@ inline constinit Kernel<void(const WindowShape&, int64_t, const Tensor&, const T
 inline constinit Kernel<void(const WindowShape&, int64_t, const Tensor&, const Tensor&)> col2im{
     "col2im", []<Isa I>() { return &cpu::col2im<I>; }};
 
-// Slots of convolution on the CPU without a matrix of windows. Other devices use im2col and col2im. All tensors are
-// contiguous, of the same dtype f32 or f64.
+// Kernel slots (kernel.h) of convolution on the CPU without a matrix of windows. Other devices use im2col and col2im.
+// All tensors are contiguous, of the same dtype f32 or f64.
 
 namespace cpu {
 template <Isa I>
@@ -94,7 +94,7 @@ inline constinit Kernel<void(const WindowShape&, const Tensor&, const Tensor&, c
     "conv2d_weight_gradient", []<Isa I>() { return &cpu::filter_gradient<I>; },
     [](const WindowShape& s, const Tensor&, const Tensor& dy, const Tensor&) { return 2 * dy.numel() * s.depth(); }};
 
-// Slots of max and average pooling over windows of images, by channel.
+// Kernel slots (kernel.h) of max and average pooling over windows of images, by channel.
 
 inline constexpr int64_t kMostPlaces = 256;  // the largest window of a max pool: a place is stored in a byte
 

@@ -1,4 +1,4 @@
-// Slots of softmax and of cross-entropy, over the last dimension of contiguous [rows, width] tensors.
+// Kernel slots (kernel.h) of softmax and of cross-entropy, over the last dimension of contiguous [rows, width] tensors.
 #pragma once
 
 #include "core/formulas/hd.h"
@@ -19,7 +19,7 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, bool)> softmax{"softm
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, bool)> softmax_backward{
     "softmax_backward", []<Isa I>() { return &cpu::softmax_backward<I>; }};
 
-// Slots of cross-entropy by rows. Forward keeps two numbers per row for backward.
+// Kernel slots (kernel.h) of cross-entropy by rows. Forward keeps two numbers per row for backward.
 
 // Rows whose target is `ignored` do not count. `smoothing` is the share of the target's weight that is spread over all
 // classes.

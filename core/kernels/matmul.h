@@ -1,4 +1,4 @@
-// Slots of the matrix product, and of the weight gradient of a linear map.
+// Kernel slots (kernel.h) of the matrix product, and of the weight gradient of a linear map.
 #pragma once
 
 #include "core/kernels/kernel.h"

@@ -1,4 +1,5 @@
-// Slots of a Transformer block's feed-forward layer, a few rows at a time: y = gelu(x W1^T + b1) W2^T + b2.
+// Kernel slots (kernel.h) of a Transformer block's feed-forward layer, which is computed a few rows at a time:
+// y = gelu(x W1^T + b1) W2^T + b2.
 #pragma once
 
 #include "core/kernels/kernel.h"

@@ -1,6 +1,6 @@
-// Slots of normalization by rows. Tensors are contiguous [rows, width], of the same floating dtype; or, if
-// native_bf16(), of f32 and bf16 in any mixture, computed in f32 and rounded once per result. A bf16 `sum` with f32
-// tensors is allowed on every device. Undefined tensors are absent.
+// Kernel slots (kernel.h) of normalization by rows. Tensors are contiguous [rows, width], of the same floating dtype;
+// or, if native_bf16(), of f32 and bf16 in any mixture, computed in f32 and rounded once per result. A bf16 `sum` with
+// f32 tensors is allowed on every device. Undefined tensors are absent.
 #pragma once
 
 #include <cmath>
@@ -52,7 +52,7 @@ inline constinit Kernel<void(const NormSpec&, const NormOutputs&, const NormInpu
 inline constinit Kernel<void(const NormSpec&, const NormGradients&, const NormSaved&)> norm_backward{
     "norm_backward", []<Isa I>() { return &cpu::norm_backward<I>; }};
 
-// Slots of norms whose statistics are taken over places and channels: batch, group and instance norm.
+// Kernel slots (kernel.h) of norms whose statistics are taken over places and channels: batch, group and instance norm.
 
 // Contiguous x viewed as [outer, length, groups, width], with one statistic for each (outer, group) over length and
 // width.

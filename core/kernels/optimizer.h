@@ -1,5 +1,5 @@
-// Slots of optimizer steps and of operations on all gradients. Each processes a list of tensors in one pass. All
-// tensors are contiguous; state has the accumulation type of its parameter (f32 for bf16).
+// Kernel slots (kernel.h) of optimizer steps and of operations on all gradients. Each processes a list of tensors in
+// one pass. All tensors are contiguous; state has the accumulation type of its parameter (f32 for bf16).
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// Slots of pointwise kernels. `op` is the position of the op in its list in core/formulas/pointwise.h.
+// Kernel slots (kernel.h) of pointwise kernels. `op` is the position of the op in its list in
+// core/formulas/pointwise.h.
 #pragma once
 
 #include "core/formulas/pointwise.h"

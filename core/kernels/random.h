@@ -1,6 +1,6 @@
-// Slots of random fills. Outputs are contiguous. `state` is the result of Generator::take for the number of blocks
-// stated at each slot. Values are made from 53 bits in f64 for every dtype and rounded once: an f32 tensor holds the
-// rounded values of the f64 tensor.
+// Kernel slots (kernel.h) of random fills. Outputs are contiguous. `state` is the result of Generator::take for the
+// number of blocks stated at each slot. Values are made from 53 bits in f64 for every dtype and rounded once: an f32
+// tensor holds the rounded values of the f64 tensor.
 #pragma once
 
 #include "core/kernels/kernel.h"

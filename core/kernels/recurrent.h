@@ -1,6 +1,7 @@
-// Slots of the pointwise part of a recurrent layer's step: gates and the new state (core/formulas/recurrent.h). All
-// tensors have one floating dtype, except `kept`, which has its acc dtype: rounding would destroy 1 - z for a gate z
-// near 1. a and u are rows of adjacent entries, and the rows may be apart. All other tensors are contiguous.
+// Kernel slots (kernel.h) of the pointwise part of a recurrent layer's step: gates and the new state
+// (core/formulas/recurrent.h). All tensors have one floating dtype, except `kept`, which has its acc dtype: rounding
+// would destroy 1 - z for a gate z near 1. a and u are rows of adjacent entries, and the rows may be apart. All other
+// tensors are contiguous.
 #pragma once
 
 #include "core/kernels/kernel.h"

@@ -1,4 +1,4 @@
-// Slots of reductions over the middle dimension of a contiguous [outer, length, inner] array.
+// Kernel slots (kernel.h) of reductions over the middle dimension of a contiguous [outer, length, inner] array.
 #pragma once
 
 #include "core/kernels/kernel.h"

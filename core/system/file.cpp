@@ -18,8 +18,8 @@ namespace isonorm {
 namespace {
 
 void check_range(int64_t offset, int64_t n, int64_t size) {
-  check(offset >= 0 && n >= 0 && offset <= size && n <= size - offset, n, " bytes at ", offset, " leave the file of ",
-        size, " bytes");
+  check(offset >= 0 && n >= 0 && offset <= size && n <= size - offset, "cannot access ", n, " bytes at offset ", offset,
+        ": the file has only ", size, " bytes");
 }
 
 // One pread takes at most about 2^31 bytes on Linux and may be interrupted.

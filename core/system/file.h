@@ -38,8 +38,6 @@ std::string read_text(const std::string& path, int64_t limit);
 // True if `path` exists: a file, folder or device.
 bool file_exists(const std::string& path);
 
-// A file mapped to memory, which the system reads on access.
-
 // Maps a regular file for reading and calls use(bytes) with its whole content. `use` must read the bytes in the calling
 // thread only.
 //

@@ -33,7 +33,8 @@ inline void take_cause(Judgement& judgement, const Explained& explained) {
 //   another eps, divisor, kind or gain.
 Explained explain_difference(Trial& trial);
 
-// Where two forwards, or two backwards, part. The ops of both models are recorded, and their results are compared.
+// The place where two forwards, or two backwards, first differ. The ops of both models are recorded, and their results
+// are compared.
 struct Parting {
   std::string sentence;  // empty if nothing shows a place, or if no gradients are left to spend
   std::string path;      // of the module of A whose op is the first that differs, in the forward

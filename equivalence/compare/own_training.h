@@ -44,7 +44,8 @@ void carry_over(const std::vector<Tensor>& from, const Partners& p);
 // The parameters' dtype. Throws if it is not f64 or f32.
 DType dtype_of(const Partners& p);
 
-// The seed that moves the weights of a control (counted from 1): 1, 2, ... for CompareOptions::seed = 1, as in a proof.
+// Returns the seed of the change to the weights of control number `control` (from 1). With CompareOptions::seed = 1 the
+// seeds are 1, 2, ..., as in a proof.
 uint64_t control_seed(uint64_t seed, int control);
 
 // The cause of a difference if B has no gradient at all.

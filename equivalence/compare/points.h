@@ -1,4 +1,5 @@
-// Internal: judges measurements at points, and trajectories.
+// Internal: compares two models at single points (loss, outputs, gradients, buffers) and along training trajectories,
+// and gives the verdicts.
 #pragma once
 
 #include <cmath>
@@ -11,7 +12,7 @@
 
 namespace isonorm::equivalence {
 
-// A quantity that is compared at a point: how far B is off, and how far the controls are off at most.
+// A quantity that is compared at a point: B's deviation, and the largest deviation of the controls.
 struct ComparedTensor {
   const char* quantity;  // "loss", "output", "gradient", "buffer"
   Pair pair;

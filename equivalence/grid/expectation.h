@@ -24,7 +24,7 @@ struct Visible {
   // if readers_mean. With RMSNorm they have none: the derivative of its root mean square is a multiple of x, which is
   // centred, too.
   bool gradient_mean = false;
-  // The forms of the stream on which the model, with the same raw weights, is another function.
+  // The stream forms in which the model, with the same raw weights, computes a different function than the original.
   std::set<streams::Form> another_function = {};
 };
 

@@ -150,7 +150,7 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
     result.predicates.push_back(predicates_of(starts[0], r));
   }
   result.visible = visible_of(starts[0]);
-  check(result.visible.affine == o.affine, "table: asked for are norms with a learned gain, and those of ",
+  check(result.visible.affine == o.affine, "table: norms with a learned gain are required, but the norms of ",
         o.connection.name, " have none");
   for (const Variant& v : o.rows)
     for (size_t c = 0; c < o.columns.size(); ++c) {

@@ -1,4 +1,4 @@
-// Internal: the fields that several verbs have in common.
+// Internal: fields of JSON results that several commands share.
 #pragma once
 
 #include "equivalence/judge/run_result.h"

@@ -10,8 +10,8 @@
 
 namespace isonorm::equivalence {
 
-// While it lives, the default generator continues at `mine`. Afterwards it has its former state, and `mine` moves on by
-// a fixed distance. At each step every training of a lockstep draws the same dropout masks, however many numbers it
+// While it lives, the default generator continues at `mine`. Afterwards it has its former state, and `mine` is advanced
+// by a fixed distance. At each step every training of a lockstep draws the same dropout masks, however many numbers it
 // draws.
 class SameDraws {
  public:
@@ -59,7 +59,7 @@ class Training {
 
   // Learns from a control which gradients of this reference are rounding noise, after both have differentiated. A
   // tensor below noise_share_ of the largest gradient entry is noise if any control moves it by at least a quarter of
-  // its own largest entry: not a digit is known. A gradient that is zero in exact arithmetic is a sum of rounding
+  // its own largest entry: no digit of it is reliable. A gradient that is zero in exact arithmetic is a sum of rounding
   // errors, and an ulp changes every error: key biases of 22 architectures at 20 points moved by 0.6 or more under a
   // control (of four), everything else by at most 140 eps. (A test repeats it at fewer points.) A single entry is
   // noise, too, if some control moves it and it is at most four times the farthest move in its tensor. An entry that is
@@ -69,9 +69,9 @@ class Training {
   std::vector<Tensor> moved_by_noise() const;
 
  protected:
-  // The reference's tensor for parameter i, as these weights are stored.
+  // Returns the reference's tensor for parameter i in the form in which these weights are stored.
   virtual Tensor reference_weight(const Training& reference, size_t i) const { return reference.weights_[i]; }
-  // The name of weights i.
+  // Returns the name of parameter i.
   virtual std::string weight_name(const Training& reference, size_t i) const;
   // 1 for entries of the stored weights i that depend on an entry of the reference that noise alone has
   // moved (u8). Undefined if the reference has no controls.
@@ -87,7 +87,8 @@ class Training {
   double noise_share_ = 0;
   // The least share of its first size that a loss or gradient is relative to: 0 or kLeastShare.
   double least_share_ = 0;
-  // How far controls moved each part of the gradients, relative to its own largest entry, if it can be noise.
+  // For each part of the gradients that can be rounding noise: how far the controls moved it, relative to its largest
+  // entry.
   std::vector<double> moved_;
 
  private:
@@ -107,17 +108,17 @@ class Training {
 
   // One for each parameter, u8: entries that are noise at this step, and at every step so far. Empty without controls.
   std::vector<Tensor> noise_, noise_so_far_;
-  mutable std::vector<double> sizes_;  // empty until they are asked for
+  mutable std::vector<double> sizes_;  // empty until sizes() is called
   std::vector<double> first_sizes_;    // of the first step before this one at which they were not 0
   double first_loss_ = 0;
 };
 
-// x with every element moved by `ulps` units in the last place, up or down at random, by seed and stream. 0 stays 0: no
-// rounding error has the size of its ulp. f64, f32, bf16.
+// Returns x with every element moved by `ulps` units in the last place, up or down at random by `seed` and `stream`. 0
+// stays 0: no rounding error has the size of its ulp. f64, f32, bf16.
 Tensor moved_by_ulps(const Tensor& x, uint64_t seed, uint64_t stream, int ulps = 1);
 
-// The move of a control: every element of every parameter goes to the next floating-point number above or below it, at
-// random by `seed`. f64 and f32.
+// Moves every element of a control run's parameters to the next number above or below, chosen at random by `seed`. f64
+// and f32.
 void move_by_one_ulp(nn::Module& model, uint64_t seed);
 
 }  // namespace isonorm::equivalence

@@ -22,7 +22,7 @@ struct ExpectedOutput {
   double bound(DType dtype) const;
 };
 
-// One way to read a tensor. of: the output for inputs [rows, n] (f64), or for ids [rows].
+// One way to interpret a tensor. of(inputs) returns the expected output for rows [rows, n] (f64) or ids [rows].
 struct Reading {
   std::string how;  // "" as described, "with dim 0", "through norm 'ln_2'", "without its bias", "with the bias 'b'"
   std::function<ExpectedOutput(const Tensor& inputs)> of;

@@ -145,8 +145,8 @@ class ReferenceCheck {
     return most;
   }
 
-  // How far the outputs leave the bound of a wrong reading. Stops at the first rows that leave it, usually the first
-  // row.
+  // Returns by what factor the outputs exceed the rounding bound around what a wrong interpretation of the tensor would
+  // give. Stops at the first rows that exceed the bound, usually the first row.
   static double shown(const Tensor& rows, const Tensor& inputs, const Reading& reading, DType dtype) {
     double share = 0;
     const int64_t all = rows.size(0);

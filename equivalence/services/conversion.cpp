@@ -35,8 +35,8 @@ void check_form(const std::string& asked, const std::string& form, bool raw, con
 
 void check_eps(const streams::Plan& plan, double eps) {
   for (const streams::Plan::Norm& n : plan.norms)
-    check(eps == 0 || n.eps == eps, "convert: norm '", n.name, "' has eps ", n.eps, ", asked for is ", eps,
-          ": another eps is another function");
+    check(eps == 0 || n.eps == eps, "convert: norm '", n.name, "' has eps ", n.eps, ", not ", eps,
+          ": another eps gives another function");
 }
 
 constexpr std::string_view kHadamard = "hadamard:", kHaar = "haar:";

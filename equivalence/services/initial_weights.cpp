@@ -28,13 +28,13 @@ constexpr std::string_view kFreeOfInit[] = {"model.form", "model.storage", "mode
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
   const streams::FormRow &theirs = row_of(file.stream().form), &ours = row_of(asked.stream().form);
   check(file.stream().form == asked.stream().form || (theirs.layer_norm_model() && ours.layer_norm_model()),
-        "its stream is ", theirs.name, ", asked for is ", ours.name, ", which is another function");
+        "its stream is ", theirs.name, ", not ", ours.name, ": a different function");
   const Metadata other = file.description();
   for (const auto& [name, value] : asked.description()) {
     const auto at = other.find(name);
     const std::string theirs = at == other.end() ? "nothing" : at->second;
     const bool free = std::ranges::count(kFreeOfInit, name) > 0 || training::is_training_only(name);
-    check(free || theirs == value, "its ", name, " is ", printable(theirs, 80), ", asked for is ", value);
+    check(free || theirs == value, "its ", name, " is ", printable(theirs, 80), ", not ", value);
   }
 }
 

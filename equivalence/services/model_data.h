@@ -1,5 +1,5 @@
-// Functions that the services for checkpoint files share: descriptions, inputs for a described model, the sentence
-// about an agreement.
+// Functions that the services for checkpoint files share: model descriptions, inputs for a described model, and the
+// report text about a comparison.
 #pragma once
 
 #include <functional>

@@ -91,7 +91,8 @@ void check_said(const Input& of, const std::vector<streams::FileStream>& streams
   const auto& modules = record.list("recentred");
   check_recentred(modules.empty() ? "" : dump(json(modules)));
   check(record.norms.size() + record.list("identity").size() == norms,
-        "config.json says of other norms than the family has that they were converted");
+        "config.json lists ", record.norms.size() + record.list("identity").size(),
+        " norms as converted, the family has ", norms);
 }
 
 // The streams by --spec, else by the family of the folder. A file that is compared with a folder has the folder's

@@ -52,7 +52,7 @@ class Canonical {
 
    private:
     friend class Canonical;
-    // Stored rows. partner: the same rows of a file in the same form, or undefined.
+    // Stored rows. partner: the same rows in the other file if that file has the same form, else undefined.
     struct Stored {
       Tensor values, partner;
       NumberFormat format = DType::f64;

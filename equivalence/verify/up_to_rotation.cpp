@@ -179,7 +179,7 @@ RotationComparison compare_up_to_rotation(const LazyState& a, streams::Plan plan
                                           streams::Plan plan_b, bool readers) {
   NoGrad no_grad;
   const std::string why_not = not_rotatable(plan_a, plan_b);
-  check(why_not.empty(), "verify: up to a rotation the two cannot be compared: ", why_not);
+  check(why_not.empty(), "verify: the two cannot be compared up to a rotation: ", why_not);
   RotationComparison result;
   const auto not_found = [&](std::string reason) {
     result.found = "rotation: none was found", result.entries.reason = std::move(reason);

@@ -14,9 +14,10 @@ struct RotationComparison : StateComparison {
 
 // The rows x_n of A's writers and readers and the rows y_n of B's must satisfy y_n = x_n Q. Each row is divided by the
 // rounding error of its entries, and Q is the orthogonal matrix nearest to the least-squares solution (orthogonal
-// Procrustes, Schoenemann 1966, to first order in the rounding). A direction that no row of A has, such as 1 in
-// rms_norm, is mapped to the direction that B lacks. Then A is compared with B in B's coordinates. The states need not
-// fit into memory: first a tensor of each is read at a time, then pieces of both are (compare_states).
+// Procrustes, Schoenemann 1966, to first order in the rounding). A direction that no row of A has, such as the vector
+// of ones in rms_norm, is mapped to the direction that B lacks. Then A is compared with B in B's coordinates. The
+// states need not fit into memory: first one tensor of each is read at a time, then compare_states() reads both in
+// pieces.
 //
 // Let sigma be the smallest singular value of the rows, not counting such a direction. An entry of x Q is off by a sum
 // of the N d roundings, with coefficients whose squares add up to |x|^2 / (2 sigma^2) for each of A and B. 8 |x| /

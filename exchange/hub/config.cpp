@@ -161,8 +161,8 @@ ConversionRecord conversion_record(const Config& config) {
         "config.json: \"isonorm\" has the form ", Shown{record.form}, rotated ? " and a rotation" : " and no rotation",
         ": uncentred_rms_norm needs a rotation, crms_isometric may have one, no other form has one");
   check(!rotated || !has("recentred"),
-        "config.json: \"isonorm\" has both \"rotation\" and \"recentred\": no weight rotates rows that enter with a "
-        "mean");
+        "config.json: \"isonorm\" has both \"rotation\" and \"recentred\", expected at most one: a recentred stream "
+        "cannot be rotated by changing weights");
   return record;
 }
 

@@ -103,7 +103,7 @@ class Describer {
         for (const std::string& pattern : {std::string(a.pattern), in(a.pattern)})
           for (const std::string& t : tensors_)
             check(!streams::names_tensor(pattern, t) || (!record_.form.empty() && t.ends_with(".bias")),
-                  "by config.json the program has no place for '", t, "' and would ignore it");
+                  "a model with this config.json has no tensor '", t, "'; its program would ignore it");
     for (const Family::Reader& r : family_.readers)
       if (is_so(r.when))
         for (std::string_view layer : r.layers) read(in(layer), r.norm, r.dim);

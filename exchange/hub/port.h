@@ -65,9 +65,9 @@ const Port& port_named(std::string_view type);
 struct PortOption {
   std::string option, value, key;
 };
-// Translates config.json to our options. Throws, naming the key and its value, if one is missing or has no counterpart;
-// if the architecture is not the row's, or the weights are quantized; if isonorm rotate made the folder, or it names
-// its own code.
+// Translates config.json to our options. Throws if a key is missing or its value has no counterpart (the message names
+// both), if the architecture is not the row's, if the weights are quantized, if `isonorm rotate` made the folder, or if
+// config.json refers to model code in the folder.
 std::vector<PortOption> port_options(const Port& port, const Config& config);
 
 // Converts the tensors of a folder to our tensors, in the folder's dtypes; they are read one at a time. options: the

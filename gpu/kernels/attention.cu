@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(kThreads<acc_t<T>>)
   write_part(out.rows(t.pair, p.heads, p.queries), sums, t.first, t.at, p.values);
 }
 
-// dots [pairs, queries] = the sum of dout out over each row.
+// Computes dots [pairs, queries]: for each row, the sum of dout * out.
 template <class T>
 __global__ void __launch_bounds__(256)
     backward_dots(Problem<T> p, acc_t<T>* dots, int64_t count, Heads<const T> outs, Heads<const T> douts) {

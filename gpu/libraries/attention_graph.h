@@ -68,9 +68,10 @@ enum class BackwardTensor { q, k, v, out, lse, dout, dots, sums, dq, dk, dv, sca
 // lse = log sum exp of the scores scale q k^T, out = exp(scores - lse) v, with the maximum of each row subtracted
 // first.
 Graph attention_forward_graph(const AttentionShape& s);
-// dots = the row sums of dout out; the weights p are computed again from lse; dv = p^T dout, ds = scale p (dout v^T -
-// dots), dk = ds^T q, dq = ds k (Dao et al., 2205.14135, appendix B.2). If `by_sums`, dq is accumulated in `sums`
-// [batch, heads, queries, size] f32, zeros at first, in an order that is not fixed; else `sums` is not used.
+// dots: the sum over each row of dout * out (elementwise). The weights p are computed again from lse; dv = p^T dout, ds
+// = scale p (dout v^T - dots), dk = ds^T q, dq = ds k (Dao et al., 2205.14135, appendix B.2). If `by_sums`, dq is
+// accumulated, in no fixed order, in `sums` (f32, [batch, heads, queries, size]), which must be zero on entry; else
+// `sums` is unused.
 Graph attention_backward_graph(const AttentionShape& s, bool by_sums);
 
 }  // namespace isonorm::gpu

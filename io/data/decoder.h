@@ -23,7 +23,8 @@ class DecoderReport {
     f();
   }
   [[noreturn]] void fail(const char* why);
-  // The two halves of fail(), for a caller whose reason needs a destructor: keep the reason, destroy it, leave f.
+  // fail() in two calls, for a caller whose reason is an object with a destructor: because() copies the text, the
+  // caller destroys the object, leave() jumps out of f.
   void because(std::string_view why);
   [[noreturn]] void leave();
   void warn(const char* why);

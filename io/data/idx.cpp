@@ -59,7 +59,7 @@ class Input {
   }
 
  private:
-  // Makes the next bytes of the file zlib's input if it has none left. False at the end of the file.
+  // Gives zlib the next bytes of the file if its input is used up. Returns false at the end of the file.
   bool has_input() {
     if (z_.avail_in > 0) return true;
     const int64_t n = std::min<int64_t>(sizeof buffer_, file_.size - position_);

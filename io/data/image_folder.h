@@ -43,9 +43,10 @@ struct ImageFolder {
   // Warns (core/system/warning.h) if decoders warned: how many pictures, the first one, and its reason. Warns about
   // pictures of other formats (.bmp, .gif, .pgm, .ppm, .tif, .tiff, .webp), which are ignored.
   //
-  // Throws if the folders seem to be parts of a data set with unknown names instead of classes (they contain folders of
-  // the same names), if a folder is not one of the classes (options.classes, or else the training classes), if there is
-  // no test picture (or, without options.classes, a class without a training picture), or if a picture cannot be read.
+  // Throws if the folders look like splits with names that are not known here and not like classes (they all contain
+  // folders of the same names), if a folder is not one of the classes (options.classes, or else the training classes),
+  // if there is no test picture (or, without options.classes, a class without a training picture), or if a picture
+  // cannot be read.
   static ImageFolder load(const std::string& dir, const ImageFolderOptions& options);
   static bool has_own_tests(const std::string& dir);  // true if there is a test folder
   // A line "cat 12" for each class, if the pictures are split into training and test.

@@ -186,8 +186,8 @@ void check_ids(const TokenizerFile& file) {
     check(added.insert(token.content).second, "added token ", Shown{token.content}, " is there twice");
     const auto at = file.vocabulary.find(token.content);
     if (at == file.vocabulary.end()) {
-      check(token.id == next, "added token ", Shown{token.content}, " has the id ", token.id,
-            ", but the package tokenizers numbers added tokens from the size of the vocabulary and gives it ", next);
+      check(token.id == next, "added token ", Shown{token.content}, " has id ", token.id, ", expected ", next,
+            ": the `tokenizers` package numbers added tokens consecutively, from the vocabulary's size");
       take(token.content, token.id);
       ++next;
     } else {

@@ -58,7 +58,8 @@ constexpr NegativeControlRow kNegativeControls[] = {
 
 constexpr double kSurely = 2;  // foreseen multiple of the required effect: trainings in two dtypes differ a little
 
-// The least deviation, as a multiple of criterion.h's requirement for a training that begins as the same function.
+// Returns the smallest of the deviations of loss, gradients and weights, each as a multiple of what criterion.h
+// requires when both trainings start from the same function.
 double times_separated(const Deviations& run, const Deviations& control, DType dtype) {
   const auto times = [&](double reached, const std::vector<double>& moved) {
     return reached / std::max(separation(dtype) * moved.back(), 1e-5);

@@ -11,7 +11,7 @@
 
 namespace isonorm::equivalence {
 
-// The bound f D_c(t) + g eps that keeps the deviations of a proof's runs.
+// The bound f D_c(t) + g eps that the deviations of a proof's runs stay within.
 struct Needed {
   double factor = 0;  // the least f, if g is criterion.h's
   double floor = 0;   // the least g, if f is criterion.h's

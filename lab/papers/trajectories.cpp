@@ -59,7 +59,7 @@ ExperimentResult proved(const training::TrainingOptions& training, const Experim
 
 ExperimentResult trajectories(const ExperimentOptions& options) { return proved(small_training(options), options); }
 
-// Both figures: a ViT on Fashion-MNIST (6) and a GPT on made text (7).
+// Figure 6, a ViT on Fashion-MNIST, and figure 7, a GPT on generated text.
 ExperimentResult paper_curves(const ExperimentOptions& options) {
   ExperimentResult r;
   r.confirmed = true;

@@ -14,10 +14,11 @@ class DrawnPoint {
  public:
   DrawnPoint(const Architecture& a, DType dtype, uint64_t seed);
 
-  // Draws every weight with a mean of half its size, and two made examples. Draws again while an input of a ReLU (width
-  // 2: a row) is within four times its predicted error of 0: at a kink the gradient jumps, and rounding can cause an
-  // error of any size. In bf16 a hundredth of the inputs are there, so it takes a few draws. Returns the number of
-  // rejected draws; throws after 1000.
+  // Draws weights and a batch of two random examples. The entries of a parameter whose initial values have root mean
+  // square r are normal with the same root mean square and mean r / sqrt(5), half their standard deviation. Draws again
+  // while an input of a ReLU (width 2: a row) is within four times its predicted error of 0: at a kink the gradient
+  // jumps, and rounding can cause an error of any size. In bf16 a hundredth of the inputs are that close, so a point
+  // takes a few draws. Returns the number of rejected draws; throws after 1000.
   int next();
 
   const nn::Module& raw() const { return *raw_; }
@@ -78,8 +79,8 @@ struct PointErrors {
   bool has_plain() const { return looked == Looked::gradients && !(architecture.tied() && architecture.affine); }
 };
 
-// Measures at `points` points: every weight drawn with a mean of half its size and rounded to the dtype, and a batch of
-// two made examples (DrawnPoint). Pre-LN's own error is measured on the same model with the coordinates of its
+// Measures the errors at `points` random points (DrawnPoint), with weights and batch rounded to the dtype. Pre-LN's own
+// error is measured on the same model with the coordinates of its
 // stream, and the examples of the batch, in reverse order. This is an exact symmetry, so only rounding differs, even in
 // f64. Gradients are compared in raw coordinates. In f64 the prediction includes the reference's errors.
 PointErrors point_errors(const Architecture& a, DType dtype, Looked looked, int points, uint64_t seed,
@@ -99,7 +100,7 @@ PointErrors point_errors(const Architecture& a, DType dtype, Looked looked, int 
 // sums.
 inline constexpr double kMedianLimit = 3, kLargestLimit = 26, kScaleLimit = 2;
 
-// The largest of the given values, and the name that came with it. NaN, once met, stays.
+// Running maximum of the values passed to take(), with the name of the largest. After a NaN the value is NaN.
 struct Extreme {
   double value = 0;
   std::string of = {};
@@ -134,7 +135,7 @@ struct ArchitectureVerdict {
 };
 ArchitectureVerdict judge(const PointErrors& errors, int points);
 
-// The largest error of any tensor at each point.
+// Returns for each point the largest error of all tensors.
 std::vector<double> largest_errors(const FormErrors& errors);
 
 // "Pre-LN itself", "crms_norm".

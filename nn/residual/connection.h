@@ -61,8 +61,8 @@ class Connection : public Norm {
   // Sets the projection shortcut (He et al., 1512.03385, equation 2). It maps rows that are added to the sum though no
   // linear layer computed them, such as the rows of a norm after its gain. Without this call there is no shortcut.
   void project_by(Rows projection) { projection_ = std::move(projection); }
-  // Tensor parallelism (f of Megatron-LM, 1909.08053): passes the result of rows() through this map. Other ranks
-  // have a part of the branch or of the rows.
+  // Tensor parallelism (f of Megatron-LM, 1909.08053): passes the result of rows() through this map. The map is needed
+  // because each rank has only a part of the branch or of the rows.
   void gather_by(Rows gather) { gather_ = std::move(gather); }
 
  protected:

@@ -168,16 +168,16 @@ TEST_CASE("what cannot be converted exactly is refused, with tensor and reason")
   using L = streams::Plan;
   const std::tuple<void (*)(L&), const char*, const char*> plans[] = {
       {[](L& l) { l.readers[0].norm = -1; }, "'head.weight'", "reads the stream without a norm"},
-      {[](L& l) { l.norms[0].normalizes = false; }, "'head.weight'", "without a norm ('norm'"},
-      {[](L& l) { l.writers.push_back(l.writers[0]); }, "'table'", "two things at once"},
-      {[](L& l) { l.others.push_back({"head.bias"}); }, "'head.bias'", "two things at once"},
+      {[](L& l) { l.norms[0].normalizes = false; }, "'head.weight'", "its norm 'norm' does not normalize"},
+      {[](L& l) { l.writers.push_back(l.writers[0]); }, "'table'", "two roles"},
+      {[](L& l) { l.others.push_back({"head.bias"}); }, "'head.bias'", "two roles"},
       {[](L& l) { l.norms.push_back({.name = "norm", .eps = 1e-6}); }, "'norm'", "twice"},
       {[](L& l) { l.norms[0].eps = 0; }, "'norm'", "eps 0"},
       {[](L& l) { l.readers[0].norm = 1, l.norms.push_back({.name = "spare", .eps = 1e-5}); }, "'norm'",
-       "no reader takes up the gain"},
+       "no reader can fold in the gain"},
       {[](L& l) { l.norms.clear(); }, "norm", "there is no norm"},
       {[](L& l) { l.form = Form::rms_norm; }, "'table'", "RMSNorm sees that mean"},
-      {[](L& l) { l.form = Form::crms_norm, l.width = 5; }, "'norm.weight'", "does not fit the 4 coordinates"},
+      {[](L& l) { l.form = Form::crms_norm, l.width = 5; }, "'norm.weight'", "cannot act on the 4 coordinates"},
       {[](L& l) { l.width = 1; }, "width 1", "at least 2"},
       {[](L& l) {
          l.readers.push_back({.name = "out.weight", .dim = 1, .norm = 0, .bias = "out.bias", .table = "head.weight"});
@@ -199,11 +199,11 @@ TEST_CASE("what cannot be converted exactly is refused, with tensor and reason")
   narrow.form = Form::crms_norm, narrow.width = 5, narrow.norms[0].weight = narrow.norms[0].bias = "";
   narrow.writers[0].scale = "scale";
   for (const char* kept : {"norm.weight", "norm.bias"}) narrow.others.push_back({.name = kept});
-  refused(h.with("scale", ones({5}, kF64)), narrow, "'scale'", "layer scale of 5 entries does not fit");
+  refused(h.with("scale", ones({5}, kF64)), narrow, "'scale'", "layer scale of 5 entries cannot act");
   none.form = Form::none;
   CHECK_THROWS_WITH(convert(h.state, none, Form::rms_norm), Contains("without norms"));
   CHECK_THROWS_WITH(convert(h.state, h.plan, Form::layer_norm), Contains("has the form layer_norm already"));
-  CHECK_THROWS_WITH(convert(h.state, h.plan, Form::none), Contains("no form without"));
+  CHECK_THROWS_WITH(convert(h.state, h.plan, Form::none), Contains("cannot be converted to a form without norms"));
 }
 
 TEST_CASE("models whose switches break the equivalence are refused by name") {
@@ -214,7 +214,8 @@ TEST_CASE("models whose switches break the equivalence are refused by name") {
     CHECK_THROWS_WITH(convert_model(file_of(small_gpt(t), {.form = form}), Form::crms_isometric),
                       Contains(name) && Contains(reason));
   };
-  refused({.final_norm = false}, "'head.weight'", "reads the stream without a norm ('norm' does not normalize)");
+  refused({.final_norm = false}, "'head.weight'",
+          "would see the stream's mean, because its norm 'norm' does not normalize");
   refused({.branch = {.dropout = 0.1}}, "dropout 0.1", "before they are recentred");
   refused({}, "without norms", "no other form", Form::none);
 

@@ -229,9 +229,10 @@ TEST_CASE("what a description of these gets wrong is refused by name") {
     CHECK_THROWS_WITH(placed(json, s), Contains(says));
   };
   refused("\"norm\": \"e\"", "\"norm\": \"n\"", "and a reader reads through it, too");
-  refused("\"width\"", "\"kept\": [\"e\"], \"width\"", "norm 'e' is to keep its gain");
+  refused("\"width\"", "\"kept\": [\"e\"], \"width\"", "norm 'e' cannot keep its gain");
   refused("\"norm\": \"e\"", "\"norm\": \"x\"", "go through norm 'x', which is not there");
-  refused("\"out\": 0", "\"out.bias\": 0, \"out.weight\": {\"dim\": 0, \"norm\": \"e\"}", "is no table [rows, width]");
+  refused("\"out\": 0", "\"out.bias\": 0, \"out.weight\": {\"dim\": 0, \"norm\": \"e\"}",
+          "only an unscaled table [rows, width]");
   refused("\"dim\": 1, \"norm\": \"e\"", "\"norm\": \"e\"", "writer \"table\" has no \"dim\"");
   refused("\"parts\": 2", "\"parts\": 3", "does not have 3 x 6 entries along dimension 1");
   refused("\"parts\": 2", "\"parts\": 0", "reads 0 rows, expected 1 to 64");

@@ -187,7 +187,7 @@ TEST_CASE("rotation: only norms that take a row's length allow it, with the reas
     CHECK_THROWS_WITH(convert(s, plan, plan.form), Contains(says));
     CHECK_THROWS_WITH(compare_up_to_rotation(s, plan, s, plan), Contains("cannot be compared"));
   };
-  refused(state, layer, "LayerNorm takes off a mean");
+  refused(state, layer, "LayerNorm subtracts the mean");
   const Conversion crms = convert(state, layer, Form::crms_norm);
   refused(crms.state, crms.plan, "do not divide a stored row by its length");
   streams::Plan gains = layer;

@@ -200,9 +200,9 @@ TEST_CASE("from outside: rows that lack what they need, and what cannot be said 
   ModelRow bare{.name = "bare", .title = "Bare", .noun = "bare model", .input = Input::text};
   const std::pair<std::function<void(TrainingOptions&)>, const char*> wrong[] = {
       {[&](auto& o) { o.optimizer = &nothing; }, "the row nothing lacks"},
-      {[&](auto& o) { o.optimizer = &none; }, "optimizer: the row none made none"},
+      {[&](auto& o) { o.optimizer = &none; }, "optimizer: make() of the row none returned null"},
       {[&](auto& o) { o.optimizer = nullptr; }, "there is no optimizer"},
-      {[&](auto& o) { o.model = bare; }, "the row bare lacks"},
+      {[&](auto& o) { o.model = bare; }, "the row bare has no defaults"},
       {[&](auto& o) {
          o.model.transformer().connection = {"empty", nullptr, nullptr};
        },
@@ -211,7 +211,7 @@ TEST_CASE("from outside: rows that lack what they need, and what cannot be said 
 
   TableOptions gains = grid(arrangement<Soft>("soft"));
   gains.affine = true;
-  CHECK_THROWS_WITH(table(gains), "table: asked for are norms with a learned gain, and those of soft have none");
+  CHECK_THROWS_WITH(table(gains), "table: norms with a learned gain are required, but the norms of soft have none");
   CertificateOptions twice;
   twice.architectures = {architecture("gpt1"), architecture("gpt1")};
   CHECK_THROWS_WITH(certify(twice), "certificate: the architecture gpt1 is there twice");

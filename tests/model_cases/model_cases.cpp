@@ -111,7 +111,7 @@ std::vector<ModelCase> all_cases() {
   add("biases of queries, keys and values alone", gpt({.bias = false, .qkv_bias = true}));
   add("eps", gpt({.eps = 1e-2}));
   add("no final norm", gpt({.final_norm = false}),
-      {{Promise::forms, "different"}, {Promise::convert, "reads the stream without a norm"}});
+      {{Promise::forms, "different"}, {Promise::convert, "would see the stream's mean"}});
   add("RMSNorm", gpt({.affine = true, .norm = NormKind::rms}),
       {{Promise::convert, "norms of rows that keep their mean"}});
   add("no norms", gpt({.norm = NormKind::none}), {{Promise::convert, "a stream without norms"}});

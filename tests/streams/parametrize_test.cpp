@@ -223,8 +223,8 @@ TEST_CASE("layout: a parametrisation of a program's own acts before the stream's
 
 TEST_CASE("layout: what cannot be said of any model is refused as it is said") {
   CHECK_THROWS_WITH(Layout().writes(""), Contains("a pattern is empty"));
-  CHECK_THROWS_WITH(layout().writes("entry"), Contains("\"entry\" is two things at once to the stream"));
-  CHECK_THROWS_WITH(layout().reads("down", "norm"), Contains("\"down\" is two things at once"));
+  CHECK_THROWS_WITH(layout().writes("entry"), Contains("\"entry\" has two roles on the stream"));
+  CHECK_THROWS_WITH(layout().reads("down", "norm"), Contains("\"down\" has two roles"));
   CHECK_THROWS_WITH(Layout().writes("*.*.*.*"), Contains("more than three stars"));
   CHECK_THROWS_WITH(Layout().norm("norm", 1e-5).norm("norm", 1e-5), Contains("norm \"norm\" is there twice"));
 }

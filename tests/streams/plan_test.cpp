@@ -166,7 +166,7 @@ TEST_CASE("a gain that is stored as 1+w is one more than what is stored") {
 TEST_CASE("norms that are kept hold their gains, where others than readers see their rows or nothing is to be folded") {
   TensorMap state = gpt2();
   std::string json = replaced(kGpt2, R"("tied":    {"wte.weight": {"head": "lm_head.weight", "norm": "ln_f"}},)", "");
-  CHECK_THROWS_WITH(placed(state, json), Contains("takes up the gain of 'ln_f'"));
+  CHECK_THROWS_WITH(placed(state, json), Contains("can fold in the gain of 'ln_f'"));
   json = replaced(json, "\"others\"", R"("kept": ["ln_f"], "others")");
   const streams::Plan headless = placed(state, json);
   const Conversion c = convert(state, headless, Form::rms_norm);

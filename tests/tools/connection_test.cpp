@@ -16,7 +16,7 @@ TEST_CASE("train --connection post_ln: another training than pre_ln, saved with 
   CHECK(f.json("json")["options"]["connection"] == "post_ln");
   f.succeeds(kTrain + "--affine --steps 6 --checkpoint @pre");
   CHECK(load_checkpoint(f / "pre").values.at("model.connection") == "pre_ln");
-  f.refuses(post + "--checkpoint @pre", 3, "was trained with --connection pre_ln, asked for is post_ln\n");
+  f.refuses(post + "--checkpoint @pre", 3, "was trained with --connection pre_ln, not post_ln\n");
 
   // A training resumed at step 4 ends with the same file.
   std::filesystem::copy_file(f / "c.previous", f / "d");

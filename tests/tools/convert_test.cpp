@@ -129,7 +129,7 @@ TEST_CASE("convert: usage is 2, what cannot be converted 3, files 4, and OUT doe
       {"@in @out --to crms_norm --reference @in", 2, "--reference needs --spec"},
       {"@in @out --to rms_norm --from rms_norm", 3, "its form is layer_norm"},
       {"@in @out --to layer_norm", 3, "in: convert: the checkpoint has the form layer_norm already"},
-      {"@in @out --to rms_norm --eps 1e-6", 3, "another eps is another function"},
+      {"@in @out --to rms_norm --eps 1e-6", 3, "another eps gives another function"},
       {"@in @out --to rms_norm --data @other_text", 3, "a text of 6 different bytes, and the model has 7 tokens"},
       {"@short @out --to rms_norm", 3, "short"},
       {"@flipped @out --to rms_norm", 3, "checksum"},

@@ -31,7 +31,7 @@ TEST_CASE("train --extend: more steps, at the rates of a training of that length
   f.succeeds(kTrain64 + "--steps 30 -q --checkpoint @c");
   std::filesystem::copy_file(f / "c", f / "c30");
   f.refuses(kTrain64 + "--steps 600 --checkpoint @c", 3,
-            "c: was trained with --steps 30, asked for is 600; --extend continues with that\n");
+            "c: was trained with --steps 30, not 600; --extend continues with that\n");
   CHECK(read(f / "c") == read(f / "c30"));
 
   const std::string longer = kTrain64 + "--steps 600 --weight-decay 0 --checkpoint ";
@@ -72,7 +72,7 @@ TEST_CASE("train --extend: once more, and options that may not change") {
   CHECK(load_checkpoint(f / "c").values.at("earlier") == "to step 3 with --steps 3; to step 6 with --clip 1 --steps 6");
   const std::string extend = kTrain + "--extend ";
   f.refuses(extend + "--steps 8 --clip 0.5 --checkpoint @c", 3, "c: is after step 9, --steps is 8\n");
-  f.refuses(extend + "--steps 12 --seed 2 --checkpoint @c", 3, "c: was trained with --seed 1, asked for is 2\n");
+  f.refuses(extend + "--steps 12 --seed 2 --checkpoint @c", 3, "c: was trained with --seed 1, not 2\n");
   f.refuses(extend + "--checkpoint @none", 3, "none: there is no checkpoint to extend\n");
   f.refuses(extend, 2, "--extend needs --checkpoint");
 }
@@ -126,10 +126,10 @@ TEST_CASE("train --init: another model is refused, and named") {
   const Folder f;
   f.succeeds(kTrain + "--steps 2 -q --checkpoint @c");
   const std::string init = kTrain + "--init @c ", c = "isonorm train: " + f / "c";
-  f.refuses(init + "--eps 1e-6", 3, c + ": its model.eps is 1e-05, asked for is 1e-06\n");
-  f.refuses(init + "--mlp-width 16", 3, c + ": its model.mlp_width is 32, asked for is 16\n");
-  f.refuses(init + "--connection post_ln", 3, c + ": its model.connection is pre_ln, asked for is post_ln\n");
-  f.refuses(init + "--form none", 3, c + ": its stream is rms_norm, asked for is none, which is another function\n");
+  f.refuses(init + "--eps 1e-6", 3, c + ": its model.eps is 1e-05, not 1e-06\n");
+  f.refuses(init + "--mlp-width 16", 3, c + ": its model.mlp_width is 32, not 16\n");
+  f.refuses(init + "--connection post_ln", 3, c + ": its model.connection is pre_ln, not post_ln\n");
+  f.refuses(init + "--form none", 3, c + ": its stream is rms_norm, not none: a different function\n");
   std::filesystem::remove(f / "c");
   f.refuses(init, 4, c + ": cannot open: No such file or directory\n");
 }

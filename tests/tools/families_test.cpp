@@ -106,7 +106,7 @@ TEST_CASE("families: verify takes folders by their own description") {
   f.refuses(with([](auto& c) { c["isonorm"]["norms"]["ln_f"] = {{"eps", 1e-5}}; }), 3, "other norms");
   f.refuses(with([](auto& c) { c["isonorm"]["norms"].erase("transformer.ln_f"); }), 3,
             "does not say that 'transformer.ln_f' was converted");
-  f.refuses(with([](auto& c) { c.erase("isonorm"); }), 3, "has no place for 'lm_head.bias'");
+  f.refuses(with([](auto& c) { c.erase("isonorm"); }), 3, "has no tensor 'lm_head.bias'");
   const std::string own_code = with([](auto& c) { c["auto_map"] = {{"AutoModel", "code.Model"}}; });
   CHECK_THAT(f.gives(1, own_code).out, Contains("Their options differ: auto_map"));
 

@@ -35,7 +35,7 @@ TEST_CASE("train --epochs: a number of passes over the tokens; excludes --steps"
   CHECK(load_checkpoint(f / "c").values.at("steps") == "34");
   CHECK(integer_at(load_checkpoint(f / "c").values, "step") == 34);
   f.succeeds(kTrain + "--epochs 1.5 -q --checkpoint @c");
-  f.refuses(kTrain + "--epochs 2 -q --checkpoint @c", 3, "was trained with --steps 34, asked for is 45; --extend");
+  f.refuses(kTrain + "--epochs 2 -q --checkpoint @c", 3, "was trained with --steps 34, not 45; --extend");
   f.refuses(kTrain + "--epochs 2 --steps 3", 2, "--steps excludes --epochs");
   for (const char* word : {"0", "-1", "nan", "inf", "x"})
     f.refuses(kTrain + "--epochs " + word, 2, text("--epochs: \"", word, "\" is not a number above 0"));
@@ -204,7 +204,7 @@ TEST_CASE(
   f.succeeds(again + "--lr 0.5 --epochs 1 --json @other");
   CHECK(f.json("other")["options"]["lr"] == 0.5);
   CHECK(f.json("other")["options"]["steps"] == 23);
-  f.refuses(again + "--lr 0.5 --checkpoint @c", 3, "was trained with --lr 0.2, asked for is 0.5");
+  f.refuses(again + "--lr 0.5 --checkpoint @c", 3, "was trained with --lr 0.2, not 0.5");
 
   const auto refused = [&](const std::string& lines, const std::string& says, int code = 2) {
     write_text(f / "x.toml", lines);
@@ -285,13 +285,13 @@ TEST_CASE("train --tensorboard: an event file for each start; a folder that cann
 
 TEST_CASE("train --beta1, --min-lr, --no-decay: what does not fit is refused") {
   const Folder f;
-  f.refuses("train +small -q --optimizer sgd --beta2 0.9", 3, "--beta2: the optimizer sgd has none");
+  f.refuses("train +small -q --optimizer sgd --beta2 0.9", 3, "--beta2: the optimizer sgd does not have this setting");
   f.refuses("train +small -q --beta1 1", 2, "--beta1: \"1\" is not a number from 0 to below 1");
   f.refuses("train +small -q --lr 0.1 --min-lr 0.2", 2, "--min-lr: 0.2 is above --lr 0.1");
   f.refuses("train +small -q --schedule constant --min-lr 0.0001", 2, "--schedule constant has no other rate");
-  f.refuses("train +small -q --random-flip", 2, "--random-flip belongs to --model vit");
-  f.refuses("train +small -q --random-crop 2", 2, "--random-crop belongs to --model vit");
-  f.refuses("train +small -q --mixup 0.2", 2, "--mixup belongs to --model vit");
+  f.refuses("train +small -q --random-flip", 2, "--random-flip requires --model vit");
+  f.refuses("train +small -q --random-crop 2", 2, "--random-crop requires --model vit");
+  f.refuses("train +small -q --mixup 0.2", 2, "--mixup requires --model vit");
   f.refuses("train --model vit -q --mixup -1", 2, "--mixup: \"-1\" is not a number from 0 on");
   f.refuses("train +small -q --no-decay nothing.*", 3, "no_decay: no parameter is called 'nothing.*'");
   f.succeeds(
@@ -300,7 +300,7 @@ TEST_CASE("train --beta1, --min-lr, --no-decay: what does not fit is refused") {
   CHECK(f.lines("log")[4]["lr"] == Approx(0.1 - 0.05 * 0.75));
   CHECK(load_checkpoint(f / "c").values.at("beta2") == "0.9");
   CHECK(load_checkpoint(f / "c").values.at("beta1") == "0.9");
-  f.refuses("train +small -q --beta1 0.5 --checkpoint @c", 3, "was trained with --beta1 0.9, asked for is 0.5");
+  f.refuses("train +small -q --beta1 0.5 --checkpoint @c", 3, "was trained with --beta1 0.9, not 0.5");
 }
 
 TEST_CASE("completion and man: scripts and pages name every verb and option") {

@@ -179,7 +179,7 @@ TEST_CASE("train --mixup: other losses, the same on resume; tests use unchanged 
   std::filesystem::copy_file(f / "whole.previous", f / "part");  // after step 10, in another epoch than it began
   f.succeeds(more + "@part");
   CHECK(read(f / "part") == read(f / "whole"));
-  f.refuses(train + "--mixup 0.3 --steps 12 --checkpoint @whole", 3, "was trained with --mixup 0.4, asked for is 0.3");
+  f.refuses(train + "--mixup 0.3 --steps 12 --checkpoint @whole", 3, "was trained with --mixup 0.4, not 0.3");
   f.succeeds("evaluate @whole --data @images --json @tested");
   CHECK(f.json("tested")["loss"] == Approx(f.json("json")["test"]["loss"].get<double>()).epsilon(1e-14));
 }

@@ -41,10 +41,9 @@ TEST_CASE("train --init and --checkpoint take a size that follows from others as
     INFO(key);
     f.succeeds(kTranslator + "--steps 1 --init @older");
     f.succeeds(kTranslator + "--steps 1 --checkpoint @older");
-    f.refuses(kTranslator + "--steps 1 --decoder-depth 3 --init @older", 3,
-              "its model.decoder_depth is 2, asked for is 3");
+    f.refuses(kTranslator + "--steps 1 --decoder-depth 3 --init @older", 3, "its model.decoder_depth is 2, not 3");
     f.refuses(kTranslator + "--steps 1 --decoder-depth 3 --checkpoint @older", 3,
-              "was trained with --decoder-depth 2, asked for is 3");
+              "was trained with --decoder-depth 2, not 3");
   }
 }
 

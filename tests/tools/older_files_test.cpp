@@ -55,7 +55,7 @@ TEST_CASE("older files: a training on ids keeps their width, which followed from
   for (const char* file : {"@old", "@new"}) f.succeeds("train --threads 1 --steps 4 --extend " + data + file);
   check_same_weights(f / "old", f / "new");
   CHECK(load_checkpoint(f / "old").values.at("ids") == "u16");
-  f.refuses("train --ids u32 " + data + "@old", 3, "old: was trained with --ids u16, asked for is u32");
+  f.refuses("train --ids u32 " + data + "@old", 3, "old: was trained with --ids u16, not u32");
   write_text(f / "wide", some_ids(4));
   const std::string wide = "--data @wide --token-vocab 65537 -q --checkpoint ";
   f.succeeds("train +small --steps 1 " + wide + "@wide.ckpt");

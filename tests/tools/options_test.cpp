@@ -104,7 +104,7 @@ TEST_CASE("train --preset and --scaled-gains: no such size, a model without size
   f.refuses("train +small --preset 2b", 2,
             "isonorm train: --preset: llama_preset: no size is called '2b'; there are 9m, 20m, 35m, 40m, 60m, 71m, "
             "100m, 130m, 250m, 350m, 1b, 3b, 7b; see isonorm train --help\n");
-  f.refuses("train --preset 9m --model vit", 2, "isonorm train: --preset belongs to --model gpt");
+  f.refuses("train --preset 9m --model vit", 2, "isonorm train: --preset requires --model gpt");
   f.refuses("train +small --scaled-gains", 2, "isonorm train: transformer: scaled gains need affine norms");
 }
 

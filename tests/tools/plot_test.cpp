@@ -66,7 +66,8 @@ TEST_CASE("plot: where trainings ended, how they differ, and their curves") {
 
   write_text(f / "empty", "");
   write_text(f / "other", "{\"step\": 1, \"loss\": 2}\nnothing\n");
-  for (const char* log : {"@empty", "@other"}) f.refuses(text("plot ", log), 3, "it is no log of isonorm train --log");
+  for (const char* log : {"@empty", "@other"})
+    f.refuses(text("plot ", log), 3, "it is not a log of isonorm train --log");
   f.refuses("plot @none", 4, "none: cannot be read");
   f.refuses("plot @a.jsonl --json @a.jsonl", 2, "a.jsonl");
 }
@@ -111,17 +112,17 @@ TEST_CASE("plot: a file that is not a CSV log of a training is refused with its 
     write_text(f / "log.csv", header + rows);
     f.refuses("plot @log.csv", 3, f / "log.csv" + ": " + says);
   };
-  refused("1,0.1,2,,0.5,,,,\n1,0.1,2,,0.5,,,,\n", "this is no log of a training: its row of step 1\n");
-  refused("2,0.1,2,,0.5,,,,\n1,0.1,2,,0.5,,,,\n", "this is no log of a training: its row of step 1\n");
-  refused("0,0.1,2,,0.5,,,,\n", "this is no log of a training: its row of step 0\n");
-  refused("7,,,,,1,0.5,1,-2\n", "this is no log of a training: its row of step 7\n");
-  refused("9,,,,,1,0.5,1,2\n3,,,,,1,0.5,1,2\n", "this is no log of a training: its row of step 3\n");
-  refused("1,0.1,2\n", "this is no log of a training: '1,0.1,2'\n");
-  refused("1\xff\x1b,0.1,2\n", "this is no log of a training: '1\\xff\\x1b,0.1,2'\n");
+  refused("1,0.1,2,,0.5,,,,\n1,0.1,2,,0.5,,,,\n", "this is not a training log: its row for step 1 cannot be read\n");
+  refused("2,0.1,2,,0.5,,,,\n1,0.1,2,,0.5,,,,\n", "this is not a training log: its row for step 1 cannot be read\n");
+  refused("0,0.1,2,,0.5,,,,\n", "this is not a training log: its row for step 0 cannot be read\n");
+  refused("7,,,,,1,0.5,1,-2\n", "this is not a training log: its row for step 7 cannot be read\n");
+  refused("9,,,,,1,0.5,1,2\n3,,,,,1,0.5,1,2\n", "this is not a training log: its row for step 3 cannot be read\n");
+  refused("1,0.1,2\n", "this is not a training log: '1,0.1,2'\n");
+  refused("1\xff\x1b,0.1,2\n", "this is not a training log: '1\\xff\\x1b,0.1,2'\n");
   refused("2147483646,0.1,2,,0.5,,,,\n", "it has a step 2147483646, expected at most 10000000\n");
   write_text(f / "log.csv", log + "4,0.1,2");  // cut off
   CHECK(contains(f.succeeds("plot @log.csv --json @numbers").out, "log.csv"));
   CHECK(f.json("numbers")["trainings"][0]["steps"] == 3);
   write_text(f / "other.csv", "a,b\n1,2\n");
-  f.refuses("plot @other.csv", 3, "it is no log of isonorm train --log");
+  f.refuses("plot @other.csv", 3, "it is not a log of isonorm train --log");
 }

@@ -115,9 +115,9 @@ TEST_CASE(
     CHECK(after.config.word("dtype") == "float32");
   }
   f.succeeds(train + "--steps 3 --extend --checkpoint @gpt2.ckpt");  // the vocabulary is the checkpoint's
-  f.refuses(train + "--token-vocab 21 --init @gpt2", 3, "its model.vocab is 20, asked for is 21");
-  f.refuses(train + "--token-vocab 19 --init @gpt2", 3, "its model.vocab is 20, asked for is 19");
-  f.refuses("train --token-vocab 20", 2, "--token-vocab belongs to --model gpt with --data");
+  f.refuses(train + "--token-vocab 21 --init @gpt2", 3, "its model.vocab is 20, not 21");
+  f.refuses(train + "--token-vocab 19 --init @gpt2", 3, "its model.vocab is 20, not 19");
+  f.refuses("train --token-vocab 20", 2, "--token-vocab requires --model gpt with --data");
 }
 
 TEST_CASE("port: a value without a counterpart is refused in a line that names it") {

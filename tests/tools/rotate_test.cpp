@@ -32,7 +32,7 @@ TEST_CASE("rotate: a converted folder of each family, by Haar and by Hadamard; v
     f.succeeds("convert " + kFamilies + name + " @" + name + " --to rms_norm -q");
     nlohmann::json said = f.json(name + "/config.json")["isonorm"];
     if (said.contains("recentred")) {
-      f.refuses("rotate @" + name + " @out --basis haar:1", 3, "which no weight makes");
+      f.refuses("rotate @" + name + " @out --basis haar:1", 3, "no weight produces them");
       continue;
     }
     const std::string basis = count % 2 ? "haar:1" : "hadamard:3", out = name + ".rotated";
@@ -70,7 +70,7 @@ TEST_CASE("rotate: a rotation of a rotation; a wrong entry of the file; requirem
   CHECK_THAT(f.gives(1, against).out, Contains("different: "));
   f.refuses(
       "verify " + kFamilies + "gpt2" + kWeights + " @one" + kWeights + " --up-to rotation --spec " + kFamilies + "gpt2",
-      3, "LayerNorm takes off a mean");
+      3, "LayerNorm subtracts the mean");
   f.refuses("verify @one" + kWeights + " @two --up-to heads", 2, "--up-to");
   f.succeeds("convert " + kFamilies + "gpt2 @gains --to rms_norm --fold none -q");
   f.succeeds("convert " + kFamilies + "gpt2 @crms --to crms_norm -q");
@@ -92,7 +92,7 @@ TEST_CASE("rotate: a rotation of a rotation; a wrong entry of the file; requirem
   for (const auto& [folder, basis, code, says] : refused)
     f.refuses(text("rotate ", folder, " @out --basis ", basis), code, says);
   CHECK_FALSE(fs::exists(f / "out"));
-  f.refuses("verify " + kFamilies + "gpt2 @one --up-to rotation", 3, "LayerNorm takes off a mean");
+  f.refuses("verify " + kFamilies + "gpt2 @one --up-to rotation", 3, "LayerNorm subtracts the mean");
   CHECK_THAT(f.gives(1, "verify " + kFamilies + "gpt2 @one").out, Contains("different: "));
   f.refuses("convert @one @out --to crms_norm", 3, "converted already");
   const nlohmann::json good = f.json("one/config.json");
@@ -107,7 +107,7 @@ TEST_CASE("rotate: a rotation of a rotation; a wrong entry of the file; requirem
   says("rotation", "", "expected version 1, form");
   says("rotation", 1, "expected version 1, form");
   says("form", "rms_norm", "and a rotation");
-  says("recentred", {"transformer.h.0"}, "no weight rotates");
+  says("recentred", {"transformer.h.0"}, "a recentred stream cannot be rotated");
   says("biases", {1}, "expected version 1, form");
   std::ofstream(f / "one/config.json") << good.dump();
   save_npy(f / "q.npy", streams::haar_rotation(12, 1));
@@ -123,7 +123,7 @@ TEST_CASE("rotate: a model that runs, and a described file, in both forms") {
   CHECK_THAT(out, Contains("logits of random inputs") && Contains("rotated") && Contains("verified."));
   CHECK_THAT(f.gives(5, "verify @rms @rotated").out, Contains("undecided: ") && !Contains("different: "));
   f.succeeds("verify @rms @rotated --up-to rotation");
-  f.refuses("rotate @ln @out --basis haar:1", 3, "LayerNorm takes off a mean");
+  f.refuses("rotate @ln @out --basis haar:1", 3, "LayerNorm subtracts the mean");
   f.refuses("rotate @rms @rms --basis haar:1", 2, "OUT");
   f.succeeds("convert @ln @iso --to crms_isometric -q");
   f.refuses("rotate @iso @out --basis hadamard:1", 3, "no Hadamard matrix of order 7 is known here");

@@ -265,7 +265,7 @@ TEST_CASE("train: activations in bf16 change gradients, not the first loss; a ch
   CHECK(losses(bf16)[9] != losses(f32)[9]);
   CHECK_FALSE(contains(plain["command"], "--activations"));
   CHECK(contains(bf16["command"], "--activations bf16"));
-  f.refuses(train + "--activations full", 3, "was trained with --activations bf16, asked for is full");
+  f.refuses(train + "--activations full", 3, "was trained with --activations bf16, not full");
   f.refuses(train + "--activations bf16 --dtype f64", 2, "--activations bf16 does not go with --dtype f64");
   for (const std::string option : {"--captured", "--any-order"})  // of devices alone
     f.refuses(train + option, 2, option + " needs --device cuda");

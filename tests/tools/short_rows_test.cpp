@@ -80,10 +80,8 @@ TEST_CASE("rows: --context below the model's: resuming, extending and the file o
   f.succeeds(train + "--context 6 --steps 4 --checkpoint @whole");
   f.succeeds(train + "--context 6 --steps 2 --checkpoint @two");
   std::filesystem::copy_file(f / "two", f / "same");
-  f.refuses("train --checkpoint @two --data @text.txt --context 5 -q", 3,
-            "was trained with --row-length 6, asked for is 5");
-  f.refuses("train --checkpoint @two --data @text.txt --context 16 -q", 3,
-            "was trained with --row-length 6, asked for is 0");
+  f.refuses("train --checkpoint @two --data @text.txt --context 5 -q", 3, "was trained with --row-length 6, not 5");
+  f.refuses("train --checkpoint @two --data @text.txt --context 16 -q", 3, "was trained with --row-length 6, not 0");
   f.succeeds("train --checkpoint @two --data @text.txt --steps 4 --extend -q");
   f.succeeds(train + "--checkpoint @same --context 6 --steps 4 --extend");
   f.succeeds("train --config @whole.toml --checkpoint @again -q");
@@ -94,7 +92,7 @@ TEST_CASE("rows: --context below the model's: resuming, extending and the file o
     for (const auto& [name, tensor] : whole) CHECK(same_bytes(tensor, its.at(name)));
   }
   f.refuses(train + "--row-length 17", 2, "--row-length: 17 is above the model's context of 16");
-  f.refuses(train + "--context 17", 3, "its model.context is 16, asked for is 17");
+  f.refuses(train + "--context 17", 3, "its model.context is 16, not 17");
   // The whole context is no shorter row: the checkpoint is that of a training without --context.
   f.succeeds(train + "--context 16 --steps 1 --checkpoint @equal");
   f.succeeds(train + "--steps 1 --checkpoint @none");

@@ -82,7 +82,7 @@ TEST_CASE("evaluate: all of a text that the model was not trained on, to its las
   f.succeeds("evaluate @model --data @text.txt --json @json");
   check_same(f.json("json"), naive_loss(f / "model", trained.substr(1), 8));
   f.refuses("evaluate @model --data @copy --test-data @copy", 2, "--test-data excludes --data");
-  f.refuses("evaluate @model --test-data @copy --test-share 0.5", 2, "--test-share belongs to --data");
+  f.refuses("evaluate @model --test-data @copy --test-share 0.5", 2, "--test-share requires --data");
 }
 
 TEST_CASE("evaluate: a text above the limit of train's own test passes, which says how much it takes") {
@@ -178,7 +178,7 @@ TEST_CASE("train --test-share: the end of the text is held out, recorded, and us
   CHECK(f.json("json")["predictions"] == 192);
   CHECK(f.json("json")["loss"] == f.json("t")["test"]["loss"]);
   f.refuses("train -q --threads 1 --data @text.txt --checkpoint @c --test-share 0.5", 3,
-            "was trained with --test-share 0.25, asked for is 0.5");
+            "was trained with --test-share 0.25, not 0.5");
   f.refuses("train +small --test-share 1", 2, "--test-share: \"1\" is not a number from 0 to below 1");
   // A checkpoint of a version without these options is of a training with their defaults.
   f.succeeds("train +small --steps 3 --save-every 1 -q --checkpoint @old");

@@ -36,7 +36,7 @@ TEST_CASE("a text where token ids are expected is refused with the command that 
   f.succeeds("train +small --token-vocab 65536 --ids u16 --steps 1 -q --data @text.txt");
   f.refuses("evaluate @model --ids u16 --data @text.txt", 3, ", read as u16, is ");
   f.refuses("train +small -q --ids u16 --text", 2, "--ids and --text: the data are token ids, or a text");
-  f.refuses("train --model vit -q --ids u16", 2, "--ids belongs to --model gpt with --data");
+  f.refuses("train --model vit -q --ids u16", 2, "--ids requires --model gpt with --data");
 }
 
 TEST_CASE("a file with NUL bytes is no text, for every verb; --text reads it all the same") {

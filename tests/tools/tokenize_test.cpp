@@ -176,7 +176,7 @@ TEST_CASE("train --tokenizer: checkpoint, averages and what is made of them samp
   f.succeeds("train -q --config @without.toml --checkpoint @again");
   CHECK(load_checkpoint(f / "again").values.at("tokenizer") == json);
 
-  f.refuses("train --model vit -q --tokenizer " + tokenizer, 2, "--tokenizer belongs to --model gpt with --data");
+  f.refuses("train --model vit -q --tokenizer " + tokenizer, 2, "--tokenizer requires --model gpt with --data");
   f.refuses("train +small --data @ids --token-vocab 700 -q --tokenizer " + tokenizer, 3,
             "it has ids up to 700, --token-vocab is 700");
   f.refuses(train + "--tokenizer " + kFolder + "gpt2_pair", 3, "two files; expected tokenizer.json");

@@ -14,7 +14,7 @@ TEST_CASE("train: a checkpoint knows what it is; what is said beside it has to a
   CHECK(read(f / "d") == read(f / "c"));
 
   f.refuses("train --model vit -q --checkpoint @c", 3,
-            "isonorm train: " + f / "c" + ": was trained with --model gpt, asked for is vit\n");
+            "isonorm train: " + f / "c" + ": was trained with --model gpt, not vit\n");
   for (const auto& [option, said, asked] :
        std::vector<std::tuple<std::string, std::string, std::string>>{{"--width", "8", "16"},
                                                                       {"--connection", "sandwich", "pre_ln"},
@@ -23,7 +23,7 @@ TEST_CASE("train: a checkpoint knows what it is; what is said beside it has to a
                                                                       {"--scaled-gains", "true", "false"},
                                                                       {"--lr", "0.0123456789012", "0.0123456789013"}})
     f.refuses(train + "@c " + option + "=" + asked, 3,
-              "isonorm train: " + f / "c" + ": was trained with " + option + " " + said + ", asked for is " + asked +
+              "isonorm train: " + f / "c" + ": was trained with " + option + " " + said + ", not " + asked +
                   (option == "--lr" ? "; --extend continues with that\n" : "\n"));
 
   const Checkpoint whole = load_checkpoint(f / "c");
@@ -109,7 +109,7 @@ TEST_CASE("train: without --model the data say which model reads them; another m
     f.refuses(verb + " --model vit --data @text.txt", 2, is_text + "vit reads a folder of images; see");
   f.refuses("train --model translator --data @text.txt", 2, is_text + "translator reads a folder of pairs; see");
   f.refuses("train +small --data @pairs", 2, is_pairs + "gpt reads a text file; see");
-  f.refuses("train --data @pairs --token-vocab 8", 2, "--token-vocab belongs to --model gpt with --data");
+  f.refuses("train --data @pairs --token-vocab 8", 2, "--token-vocab requires --model gpt with --data");
   // A folder without data and a missing path: the error does not advise to install a package.
   std::filesystem::create_directories(f / "empty");
   f.refuses("train --data @empty", 4,
@@ -206,9 +206,9 @@ TEST_CASE("train --precision bf16: other losses, f32 weights and states, a file 
   CHECK(integer_at(load_checkpoint(f / "again").values, "step") == 4);
   f.succeeds(train + "@again" + stream);
   CHECK(read(f / "again") == read(f / "stream"));
-  f.refuses(train + "@bf16 --precision full", 3, "was trained with --precision bf16, asked for is full");
-  f.refuses(train + "@full" + bf16, 3, "was trained with --precision full, asked for is bf16");
-  f.refuses(train + "@bf16" + stream, 3, "was trained with --stream-precision full, asked for is bf16");
+  f.refuses(train + "@bf16 --precision full", 3, "was trained with --precision bf16, not full");
+  f.refuses(train + "@full" + bf16, 3, "was trained with --precision full, not bf16");
+  f.refuses(train + "@bf16" + stream, 3, "was trained with --stream-precision full, not bf16");
 
   // Its weights begin a training in f32, and verify compares them with themselves in f64.
   f.succeeds("train +small --steps 6 -q --init @stream");

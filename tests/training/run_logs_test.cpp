@@ -261,7 +261,7 @@ TEST_CASE("a table of the user's columns continues after the steps that are done
   }
   CHECK(read_text(path) == "step,loss,norm\n1,0.5,0.3333333333333333\n2,0.25,nan\n3,0.125,2\n");
   CHECK_THROWS_WITH(CsvTable(path, {"loss", "norm"}), Contains("has rows of a training"));
-  CHECK_THROWS_WITH(CsvTable(path, {"loss"}, 2), Contains("this is no log of ours"));
+  CHECK_THROWS_WITH(CsvTable(path, {"loss"}, 2), Contains("this is not a log of isonorm"));
   CHECK_THROWS_WITH(CsvTable(f / "u.csv", {"a,b"}), Contains("the name of a column is 'a,b'"));
   CsvTable(path, {"loss", "norm"}, 2).row(3, {1, 1});
   CHECK(read_text(path) == "step,loss,norm\n1,0.5,0.3333333333333333\n2,0.25,nan\n3,1,1\n");

@@ -101,8 +101,7 @@ TEST_CASE("a Trainer refuses the checkpoint of another training, and options tha
   o.checkpoint = folder / "c";
   REQUIRE(Trainer(o).train());
   o.training.lr = 2e-3;
-  CHECK_THROWS_WITH(Trainer(o),
-                    Contains("was trained with --lr 0.001, asked for is 0.002; --extend continues with that"));
+  CHECK_THROWS_WITH(Trainer(o), Contains("was trained with --lr 0.001, not 0.002; --extend continues with that"));
   o.extend = true, o.training.steps = 5;
   CHECK(Trainer(o).step_count() == 3);
   o.patience = 1;

@@ -98,7 +98,7 @@ TEST_CASE("tuning: a row says what it takes, with its defaults; other numbers an
   CHECK_FALSE(optimizer("adafactor").tuning.eps);
   TrainingOptions o = options_for("sgd");
   o.tuning.beta2 = 0.5;
-  CHECK_THROWS_WITH(Trained(o), Contains("--beta2: the optimizer sgd has none"));
+  CHECK_THROWS_WITH(Trained(o), Contains("--beta2: the optimizer sgd does not have this setting"));
   o.tuning = {};
   o.no_decay = "bias,*.bias";
   CHECK_THROWS_WITH(Trained(o), Contains("no_decay: no parameter is called '*.bias'"));

@@ -19,7 +19,7 @@ CsvTable::Cells cells_of(const std::string& line) {
 }
 
 void check_row(bool is_row, const std::string& line) {
-  check(is_row, "this is no log of a training: '", printable(line, 80), "'");
+  check(is_row, "this is not a training log: '", printable(line, 80), "'");
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ CsvTable::CsvTable(const std::string& path, const Cells& columns, int64_t done,
     kept = read(log, columns, [&](int64_t step, const Cells& cells) {
       check(done > 0, "has rows of a training; a CSV log is for one training: choose another file");
       if (step > done) return false;
-      check(!read_row || read_row(cells), "this is no log of a training: its row of step ", step);
+      check(!read_row || read_row(cells), "this is not a training log: its row for step ", step, " cannot be read");
       return true;
     });
     log.setstate(std::ios::eofbit);

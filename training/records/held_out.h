@@ -38,12 +38,13 @@ std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* co
                                   const std::function<bool(int batch, int batches)>& progress = {},
                                   distributed::Group* group = nullptr);
 
-// Evaluates a model on one batch, on the model's device, after `step` steps: in evaluation mode, without a graph. Every
-// module keeps its own mode, also if something throws.
+// Evaluates a model on one batch, on the model's device, after `step` steps: in evaluation mode, without a graph.
+// Afterwards every module has its former mode, even if evaluation throws.
 //
-// The loss is cross_entropy(model(inputs), targets). If targets are i64, `right` and `predictions` count the correct
-// predictions and the targets that are not below 0; otherwise predictions is 0. Throws if targets are floating but not
-// probabilities of at least two classes: for regression, pass a loss (below).
+// The loss is cross_entropy(model(inputs), targets). If targets are i64, Evaluation::predictions is the number of
+// targets that are not negative, and Evaluation::right is the number of those that the model predicts correctly.
+// Otherwise predictions is 0. Throws if targets are floating but not probabilities of at least two classes: for
+// regression, pass a loss (below).
 Evaluation evaluate(nn::Module& model, const Examples& batch, int step);
 
 // The same with another loss. Correct predictions are counted, in a second forward pass, if targets are i64, the batch

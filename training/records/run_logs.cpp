@@ -71,7 +71,7 @@ LoggedTraining read_logged(std::istream& log) {
   check_io(!log.fail(), "it cannot be read twice, expected a file");
   if (csv)
     CsvTable::read(log, kColumns, [&](int64_t step, const CsvTable::Cells& cells) {
-      check(take_row(cells, found.course), "this is no log of a training: its row of step ", step);
+      check(take_row(cells, found.course), "this is not a training log: its row for step ", step, " cannot be read");
       return true;
     });
   else

@@ -185,7 +185,7 @@ LoggedTraining last_logged(std::istream& log) {
   for (std::string line; next_line(log, line);)
     if (const json j = parsed(line); j.is_object() && j.contains("manifest")) last = j["manifest"];
   check(last.is_object() && last.contains("options") && last["options"].is_object(),
-        "it is no log of isonorm train --log FILE.jsonl: no line is a manifest");
+        "it is not a log of isonorm train --log FILE.jsonl: no line is a manifest");
   LoggedTraining found;
   const auto word = [](const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); };
   for (const auto& [name, value] : last["options"].items()) found.options.emplace_back(name, word(value));

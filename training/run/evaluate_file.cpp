@@ -22,7 +22,8 @@ namespace {
 
 void check_evaluation(const FileEvaluation& o) {
   if (o.ids && o.is_text) throw UsageError("--ids and --text: the data are token ids, or a text");
-  if (!o.test_data.empty() && o.test_share) throw UsageError("--test-share belongs to --data, not to --test-data");
+  if (!o.test_data.empty() && o.test_share)
+    throw UsageError("--test-share requires --data and cannot be used with --test-data");
   if (!o.test_data.empty() && !o.data.empty()) throw UsageError("--test-data excludes --data");
 }
 
@@ -108,7 +109,7 @@ EvaluatedFile evaluate_file(const FileEvaluation& o) {
                                       {"--ids", o.ids.has_value()},
                                       {"--tokenizer", !o.tokenizer.empty()},
                                       {"--token-vocab", o.token_vocab > 0}})
-    check(!given || of_texts, o.model, ": it holds no language model, which ", option, " belongs to");
+    check(!given || of_texts, o.model, ": ", option, " requires a language model, and this file holds none");
   check_kind(t.model.row(), o.data);
   check_kind(t.model.row(), o.test_data, "--test-data");
   check_default_data(o, t);

@@ -26,13 +26,12 @@ const ModelRow& model_named(const std::string& name) {
 void check_together(const TrainingOptions& o, const Given& given) {
   const Input input = o.model.row().input;
   if (given.contains("task") && (input != Input::pairs || !o.data.empty()))
-    throw UsageError(text("--task belongs to --model ", models_with(Input::pairs, " or "), " without --data"));
+    throw UsageError(text("--task requires --model ", models_with(Input::pairs, " or "), " without --data"));
   if (o.token_vocab > 0 && (input != Input::text || o.data.empty()))
-    throw UsageError(text("--token-vocab belongs to --model ", models_with(Input::text, " or "), " with --data"));
+    throw UsageError(text("--token-vocab requires --model ", models_with(Input::text, " or "), " with --data"));
   for (const char* of_texts : {"tokenizer", "ids", "text"})
     if (given.contains(of_texts) && (input != Input::text || o.data.empty()))
-      throw UsageError(
-          text(word_of(of_texts), " belongs to --model ", models_with(Input::text, " or "), " with --data"));
+      throw UsageError(text(word_of(of_texts), " requires --model ", models_with(Input::text, " or "), " with --data"));
   if (o.ids && o.is_text) throw UsageError("--ids and --text: the data are token ids, or a text");
   if (!o.test_data.empty() && o.data.empty() && input != Input::images) throw UsageError("--test-data needs --data");
   if (given.contains("test_share") && !o.test_data.empty())
@@ -41,25 +40,25 @@ void check_together(const TrainingOptions& o, const Given& given) {
       data::has_own_tests(o.data))
     throw UsageError(text("--test-share: ", data::image_folder(o.data), " has its own test images"));
   if (given.contains("letters") && (input == Input::images || !o.data.empty()))
-    throw UsageError("--letters belongs to models of texts and of pairs without --data");
+    throw UsageError("--letters requires a model of texts or pairs, without --data");
   for (const auto& [option, asked] :
        {std::pair{"--random-crop", o.random_crop > 0}, {"--random-flip", o.random_flip}, {"--mixup", o.mixup > 0}})
     if (asked && input != Input::images)
-      throw UsageError(text(option, " belongs to --model ", models_with(Input::images, " or ")));
+      throw UsageError(text(option, " requires --model ", models_with(Input::images, " or ")));
   if (o.row_length > 0 && !o.model.has("context"))
-    throw UsageError(text("--row-length belongs to --model ", models_with("context", " or ")));
+    throw UsageError(text("--row-length requires --model ", models_with("context", " or ")));
   if (o.row_length > 0 && o.row_length > o.model.context())
     throw UsageError(text("--row-length: ", o.row_length, " is above the model's context of ", o.model.context()));
   for (const char* rotary : {"rotary_base", "rotary_share"})
     if (given.contains(rotary) && !nn::rotates(o.model.transformer().positions))
-      throw UsageError(text(word_of(rotary), " belongs to --positions rotary or rotary_halves"));
+      throw UsageError(text(word_of(rotary), " requires --positions rotary or rotary_halves"));
   if (o.model.transformer().positions == nn::Positions::alibi && !o.model.row().causal)
     throw UsageError(text("--positions alibi: a ", o.model.row().noun, " is not causal"));
   if (given.contains("norm_bias") && !o.model.transformer().affine)
-    throw UsageError("--no-norm-bias belongs to --affine");
+    throw UsageError("--no-norm-bias requires --affine");
   if (given.contains("shared_norm") && !o.model.transformer().parallel)
-    throw UsageError("--shared-norm belongs to --parallel");
-  if (given.contains("qkv_bias") && o.model.transformer().bias) throw UsageError("--qkv-bias belongs to --no-bias");
+    throw UsageError("--shared-norm requires --parallel");
+  if (given.contains("qkv_bias") && o.model.transformer().bias) throw UsageError("--qkv-bias requires --no-bias");
   if (o.batch % o.accumulate != 0)
     throw UsageError(text("--accumulate: ", o.accumulate, " does not divide the batch of ", o.batch));
   if (given.contains("min_lr") && o.schedule == optim::Decay::constant)
@@ -121,7 +120,7 @@ void set_training_options(TrainingOptions& o, Given given) {
   for (const auto& [name, word] : given) {
     const std::string models = models_with(name, " or ");
     if (models.empty()) throw UsageError(text("there is no option ", word_of(name)));
-    throw UsageError(text(word_of(name), " belongs to --model ", models));
+    throw UsageError(text(word_of(name), " requires --model ", models));
   }
   check_together(o, all);
 }

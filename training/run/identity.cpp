@@ -71,7 +71,7 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   const auto hold = [&](const std::string& name, const std::string& key) {
     if (!differs(key)) return;
     const bool may = std::ranges::count(kExtendable, name) > 0;
-    check(may && o.extend, path, ": was trained with ", word_of(name), " ", before(key), ", asked for is ", asked[key],
+    check(may && o.extend, path, ": was trained with ", word_of(name), " ", before(key), ", not ", asked[key],
           may ? "; --extend continues with that" : "");
     changed += text(" ", word_of(name), " ", before(key));
   };
@@ -83,7 +83,7 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
         asked.contains(kTestData) ? asked[kTestData] : "nothing");
   const bool other_weights = !o.init.empty() && !checkpoint.values.contains("init");
   check(!other_weights && !differs("init"), path,
-        ": did not begin with the weights of --init, which are for a new checkpoint");
+        ": did not begin with the weights of --init; --init is only for a new checkpoint");
   // In the order of the options: an option on which others depend (such as the head's width) is named first.
   ModelOptions model = o.training.model;
   for (const Option& option : model.options()) hold(option.name, text(kOptionPrefix, option.name));

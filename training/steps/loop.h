@@ -14,7 +14,7 @@ namespace isonorm::training {
 
 // True if x has neither NaN nor infinity, on any device. Always true for integers and an undefined tensor.
 bool is_finite(const Tensor& x);
-// The name of the first tensor with NaN or infinity; empty if all are finite.
+// Returns the name of the first tensor with NaN or infinity; empty if all are finite.
 std::string not_finite(const TensorMap& tensors);
 
 struct TrainingStep {
@@ -30,7 +30,7 @@ struct Interval {
   Interval(int steps = 0) : steps(steps) {}  // 0: never
   template <class Number, class Unit>
   Interval(std::chrono::duration<Number, Unit> time) : seconds(std::chrono::duration<double>(time).count()) {}
-  // Reads "500", "30s", "10m" or "1.5h"; none for any other word.
+  // Reads "500", "30s", "10m" or "1.5h". Returns nothing for any other text.
   static std::optional<Interval> read(const std::string& word);
 
   int steps = 0;
@@ -39,8 +39,8 @@ struct Interval {
 
 struct LoopOptions {
   // If the loss or the norm of the gradients is not finite, run() throws "loop: step 17: the loss is nan: ...", with
-  // the first tensor that is not finite. The weights are lost then. No callback sees the step, so a file saved before
-  // it stays. false: the loop continues.
+  // the first tensor that is not finite. The weights are lost then. Callbacks are not called for this step, so they
+  // cannot overwrite a checkpoint saved earlier. false: the loop continues.
   bool stop_at_nan = true;
 };
 
@@ -65,8 +65,8 @@ class Loop {
   // when the time has passed on any rank.
   void every(Interval interval, Callback callback);
 
-  // Takes the steps after `done` up to `steps`. Returns false if a callback stopped it, even after the last step. The
-  // step after which it stopped is complete, and all callbacks that were due have run.
+  // Takes the steps after `done` up to `steps`. Returns false if a callback stopped the loop, even after the last step.
+  // The last step is complete, and all callbacks that were due have run.
   bool run(int steps, int done = 0);
   int step() const { return done_; }  // the last step that it took
 

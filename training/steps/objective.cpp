@@ -16,7 +16,7 @@ Tensor Objective::operator()(nn::Module& model, const Examples& batch) const {
 }
 
 WeightedSum Objective::sum(nn::Module& model, const Examples& batch) const {
-  check(is_sum(), "objective: it returns a mean, asked for is a sum and its weight");
+  check(is_sum(), "objective: returns a mean, but a sum and its weight are required here");
   const WeightedSum total = sum_(model, batch);
   check(total.sum.numel() == 1 && total.weight.numel() == 1, "objective: sum ", total.sum.shape(), " and weight ",
         total.weight.shape(), ", expected one number each");

@@ -31,8 +31,8 @@ template <class T> ISO_HD T erf(T x) {
 
 // GELU and its tanh form with their derivatives (Hendrycks and Gimpel, arXiv:1606.08415).
 
-/// The normal distribution beyond a = |x|: phi(a) sqrt(2 pi) = e 2^k, and Phi(-a) = e 2^k p / q. The factor 2^k is n of
-/// ExpParts; scale_down() applies it last, because the result may be subnormal.
+/// The normal distribution beyond a = |x|: phi(a) sqrt(2 pi) = e 2^k, and Phi(-a) = e 2^k p / q. k is stored in n,
+// encoded as in ExpParts. scale_down() applies 2^k last, because the result may be subnormal.
 template <class T> struct NormalTail {
   T a, e, p, q;
   typename Ieee<T>::Bits n;

@@ -31,7 +31,7 @@ ISO_HD double sin_quarter(double x, std::uint64_t quarter) {
   return from_bits<double>(to_bits((q & 1) != 0 ? cosine : sine) ^ ((q & 2) << 62));
 }
 
-/// sin(x). A float is computed as a double, because its 24 digits leave no room for the reduction.
+/// sin(x). For a float the computation is in double, because 24 bits are too few for the range reduction.
 template <class T> ISO_HD T sin(T x) {
   const double y = sin_quarter(static_cast<double>(x), 0);
   return x == 0 ? x : static_cast<T>(y);

@@ -14,7 +14,8 @@ namespace isonorm::papers {
 
 constexpr int64_t kNewerIds = 12, kNewerWidth = 24, kNewerClasses = 10;
 
-// A step in the forward of an exact form, besides the mapped weights, that can be left out to show that it is needed.
+// A step that an exact form's forward needs in addition to the mapped weights. An experiment leaves it out to show that
+// it is needed.
 enum class Slip { none, gains_as_they_are, last_norm_as_it_is };
 
 struct NewerArrangement {
