@@ -67,7 +67,7 @@ std::string basis_file(const std::string& basis) {
 void rotate(streams::Plan& plan, const TensorMap& outline, const std::string& basis) {
   check_rotatable(plan);
   plan.form = streams::uncentred(plan.form);
-  check_plan(outline, plan);  // before a matrix of this width is allocated
+  check_plan(plan, outline);  // before a matrix of this width is allocated
   plan.rotation = basis_rotation(basis, plan.stored_width());
 }
 
