@@ -7,7 +7,7 @@
 //   form            stored width  writer W becomes       reader A becomes           norm of a stored row v
 //   layer_norm      d             W                      A                          LayerNorm(v)
 //   rms_norm        d             P W                    A                          v / sqrt(|v|^2/d + eps)
-//   crms_norm       d - 1         d - 1 first rows, P W  A D = A[:, :-1] - A[:, -1] v / sqrt((|v|^2 + (sum v)^2)/d + eps)
+//   crms_norm       d - 1         first d-1 rows of PW   A D = A[:, :-1] - A[:, -1] v / sqrt((|v|^2+sum(v)^2)/d + eps)
 //   crms_isometric  d - 1         Q^T W                  A Q                        v / sqrt(|v|^2/d + eps)
 //   none            d             W                      A                          v
 //   uncentred_rms_norm  d         W                      A                          v / sqrt(|v|^2/d + eps)
