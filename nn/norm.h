@@ -16,8 +16,8 @@ struct NormLayerOptions {
   double factor = 1;   // multiplies gain and bias; fixed
 };
 
-// factor (gain * normalize(x, spec) + bias), over the last dimension of size `width`: parameters weight and bias [width].
-// Throws on a wrong last dimension; none, the identity, takes every width.
+// factor (gain * normalize(x, spec) + bias), over the last dimension of size `width`: parameters weight and bias
+// [width]. Throws on a wrong last dimension; none, the identity, takes every width.
 class Norm : public Module {
  public:
   Norm(int64_t width, const NormSpec& spec, NormLayerOptions options = {});

@@ -4,13 +4,13 @@
 // Helmert basis of the zero-mean rows:
 //
 // clang-format off
-//   form            stored width  writer W becomes        reader A becomes             norm of a stored row v
-//   layer_norm      d             W                       A                            LayerNorm(v)
-//   rms_norm        d             P W                     A                            v / sqrt(|v|^2/d + eps)
-//   crms_norm       d - 1         first d - 1 rows of PW  A D = A[:, :-1] - A[:, -1:]  v / sqrt((|v|^2 + (sum v)^2)/d + eps)
-//   crms_isometric  d - 1         Q^T W                   A Q                          v / sqrt(|v|^2/d + eps)
-//   none            d             W                       A                            v
-//   uncentred_rms_norm  d         W                       A                            v / sqrt(|v|^2/d + eps)
+//   form            stored width  writer W becomes       reader A becomes           norm of a stored row v
+//   layer_norm      d             W                      A                          LayerNorm(v)
+//   rms_norm        d             P W                    A                          v / sqrt(|v|^2/d + eps)
+//   crms_norm       d - 1         first d-1 rows of PW   A D = A[:, :-1] - A[:, -1] v / sqrt((|v|^2+sum(v)^2)/d + eps)
+//   crms_isometric  d - 1         Q^T W                  A Q                        v / sqrt(|v|^2/d + eps)
+//   none            d             W                      A                          v
+//   uncentred_rms_norm  d         W                      A                          v / sqrt(|v|^2/d + eps)
 // clang-format on
 //
 // The last two are models of their own: without norms, and with RMSNorm by definition (Zhang & Sennrich, 1910.07467;

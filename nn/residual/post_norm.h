@@ -1,10 +1,10 @@
 // Post-normalised residual connections. The last block's output is normalised already, so there is no norm before the
 // head, and none before the first block (Xiong et al., 2002.04745, figure 1a).
 //   post_ln   x <- LayerNorm(x + branch(x)), as in the original Transformer (Vaswani et al., 1706.03762)
-//   mix_ln    Post-LN in the first quarter of the blocks, rounded down, Pre-LN in the others, and a norm before the head
-//             (Li et al., 2412.13795, section 3)
-//   deepnorm  x <- LayerNorm(alpha x + branch(x)); values, attention's output and the MLP begin with beta times Xavier's
-//             distribution (Wang et al., 2203.00555, section 3 and figure 2)
+//   mix_ln    Post-LN in the first quarter of the blocks, rounded down, Pre-LN in the others, and a norm before the
+//             head (Li et al., 2412.13795, section 3)
+//   deepnorm  x <- LayerNorm(alpha x + branch(x)). Values, attention's output and the MLP begin with beta times
+//             Xavier's distribution (Wang et al., 2203.00555, section 3 and figure 2).
 //
 //     blocks                                    alpha                   beta
 //     encoder or decoder alone, N               (2N)^(1/4)              (8N)^(-1/4)

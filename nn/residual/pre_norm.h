@@ -6,9 +6,9 @@
 //                       TransformerOptions::scaled_gains with pre_ln.
 //   sandwich            x <- x + norm(branch(norm(x))) (Sandwich-LN: Ding et al., CogView, 2105.13290, section 2.4)
 //   sub_ln              pre_ln with an additional LayerNorm in each branch: of the concatenated heads before
-//                       self-attention's output map, and of the hidden entries before the MLP's second map (Wang et al.,
-//                       Foundation Transformers, 2210.06423, figure 2). Values, attention's output and the MLP begin
-//                       with Xavier's distribution times sub_ln_gain().
+//                       self-attention's output map, and of the hidden entries before the MLP's second map (Wang et
+//                       al., Foundation Transformers, 2210.06423, figure 2). Values, attention's output and the MLP
+//                       begin with Xavier's distribution times sub_ln_gain().
 #pragma once
 
 #include "nn/residual/arrangement.h"
