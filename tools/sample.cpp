@@ -21,11 +21,26 @@ constexpr int64_t kMostPrompt = 1 << 24;  // limit for the bytes of a prompt fro
 
 struct SampleOptions : training::TextContinuation {
   bool quiet = false;
+  std::string json;
 };
 
-int run_sample(SampleOptions o) {
+const reports::Schema<training::ContinuedTexts>& sample_schema() {
+  using training::ContinuedTexts;
+  static const reports::Schema<ContinuedTexts> schema{
+      "sample", "Texts that a language model continued: `isonorm sample`.",
+      reports::Fields<ContinuedTexts>()
+          .add("texts", &ContinuedTexts::texts, "the prompt with each continuation")
+          .add("tokens", &ContinuedTexts::tokens, "number of tokens that were added to all texts")
+          .add(
+              "tokens_per_second", [](const ContinuedTexts& c) { return static_cast<double>(c.tokens) / c.seconds; },
+              "speed")};
+  return schema;
+}
+
+int run_sample(SampleOptions o, const CLI::App& command) {
   const std::string from = o.prompt == "-" ? "/dev/stdin" : "";  // file of the prompt
-  check_outputs({}, {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data), {"PROMPT", from}});
+  check_outputs({{"--json", o.json}},
+                {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data), {"PROMPT", from}});
   if (!from.empty()) o.prompt = read_text(from, kMostPrompt);
   o.print = [](std::string_view more) {
     print_text(more);
@@ -38,6 +53,9 @@ int run_sample(SampleOptions o) {
   const training::ContinuedTexts made = continue_text(o);
   for (size_t i = 0; i < made.texts.size(); ++i)
     print_text(text(o.count == 1 ? "" : text(i > 0 ? "\n" : "", made.texts[i]), "\n"));
+  std::string all;
+  for (const std::string& one : made.texts) all += text(all.empty() ? "" : "\n", one, "\n");
+  write_json(o.json, sample_schema()(made), all, command);
   training::warn_of_averages(SafetensorsFile(o.model), o.model);
   if (!o.quiet)
     std::fputs(
@@ -80,10 +98,11 @@ Verb add_sample(CLI::App& app) {
   add_number(*command, "repetition_penalty", g.repetition_penalty,
              "above 1, tokens that are already in the text get less likely; 1: off", training::above(0));
   add_seed(*command, o->seed, "seed of the random choices");
+  add_json(*command, o->json);
   command->add_flag("-q,--quiet", o->quiet, "do not print the speed to standard error");
   add_device(*command, o->device);
   command->footer(exit_codes("0 printed", "6 numbers are not finite"));
-  return {command, [o] { return run_sample(*o); }};
+  return {command, [o, command] { return run_sample(*o, *command); }, {&sample_schema()}};
 }
 
 }  // namespace isonorm::tools

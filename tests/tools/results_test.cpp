@@ -147,6 +147,7 @@ TEST_CASE("results: the JSON of every verb has the fields of its page") {
   check_result("export @c @c.onnx");
   check_result("import tests/fixtures/families/gpt2 @gpt2");
   check_result("tokenize tests/fixtures/tokenizers/gpt2 @text.txt @ids");
+  check_result("sample @c abc --length 3 --count 2");
   check_result("experiment invariance");
   check_result("prove +small --steps 3");
   check_result("prove --certificate --architectures gpt2,vit9 --steps 8");
