@@ -240,7 +240,7 @@ class Module {
     constexpr bool module = std::is_base_of_v<Module, std::remove_cvref_t<M>>;
     constexpr bool given = std::is_same_v<M, std::remove_cvref_t<M>>;
     static_assert(module,
-                  "isonorm: the argument is no nn::Module; write nn::Relu() for relu, or a struct with forward()");
+                  "isonorm: the argument is not an nn::Module; write nn::Relu() for relu, or a struct with forward()");
     static_assert(given || !module,
                   "isonorm: a module that has a name stays where it is; give std::move(m), a copy by nn::clone(m), or "
                   "the same parameters by nn::shared(m)");

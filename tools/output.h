@@ -1,4 +1,4 @@
-// Files that a verb writes. Problems with them appear before minutes of work, not after.
+// Output files of a command. Checks them before the work begins, so that a bad path does not cost minutes of work.
 #pragma once
 
 #include <exception>

@@ -28,8 +28,8 @@ class Lockstep {
 
   // One step of every model; appends losses and deviations to the records.
   void step(const training::Examples& batch, double lr);
-  // Trains `steps` steps on made examples (made_examples.h) at the constant rate of `options`. False if `go_on` stopped
-  // it.
+  // Trains `steps` steps on generated examples (made_examples.h) at the constant rate of `options`. False if `go_on`
+  // stopped it.
   bool train_on_made(const training::TrainingOptions& options, int steps, const Continue& go_on = {});
 
   // Every model with its record: the reference, the controls, the runs.

@@ -16,7 +16,7 @@ namespace isonorm::papers {
 
 struct ExperimentOptions {
   uint64_t seed = 1;
-  std::string data = {};  // text file or image folder to read; empty: made text or Fashion-MNIST
+  std::string data = {};  // text file or image folder to read; empty: generated text or Fashion-MNIST
   int seeds = 0;          // number of repetitions, for experiments that take it; 0: the experiment's default
   bool full = false;      // the larger scale, if there is one: minutes instead of seconds
   Device device = kCpu;   // the device that computes
