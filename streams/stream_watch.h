@@ -20,7 +20,8 @@ class StreamWatch {
   // norm: its path ("blocks.0.norm1"); rows: [..., stored width], the tensor in the graph.
   using See = std::function<void(const std::string& norm, const Tensor& rows)>;
 
-  // While it lives, each norm on the model's stream (norms_of()) calls `see` by a forward hook.
+  // Adds a forward hook that calls `see` to each norm on the model's stream (norms_of()). The destructor removes the
+  // hooks.
   [[nodiscard]] StreamWatch(nn::Module& model, See see);
   ~StreamWatch();
   StreamWatch(const StreamWatch&) = delete;
