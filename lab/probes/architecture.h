@@ -37,7 +37,7 @@ inline constexpr Architecture kWidth2 = {
 
 // At most 2 blocks and width 48.
 std::span<const Architecture> architectures();
-// The architecture with this name. Throws listing all.
+// Finds the architecture with this name. If there is none, throws an error that lists all names.
 const Architecture& architecture(std::string_view name);
 
 // True if the model, optimizer or connections are a program's own.
