@@ -8,7 +8,7 @@
 
 namespace isonorm::nn {
 
-// How a model knows positions: a learned table added to the embeddings; rotary embeddings of pairs of neighbouring
+// The position encoding of a model: a learned table added to the embeddings; rotary embeddings of pairs of neighbouring
 // entries, or of entries half a head apart (rotary_halves); not at all; or scores that fall with the distance (ALiBi).
 enum class Positions { learned, rotary, none, rotary_halves, alibi };
 inline constexpr const char* kPositionsNames[] = {"learned", "rotary", "none", "rotary_halves", "alibi"};

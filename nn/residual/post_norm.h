@@ -74,7 +74,8 @@ std::unique_ptr<Connection> bare_last(int64_t width, const ConnectionOptions& no
 
 BlockConnections post_ln_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
 
-// The number of post-normalised blocks of Mix-LN. Throws, naming `name`, if it is 0: that would be Pre-LN.
+// Returns the number of post-normalised blocks of Mix-LN. Throws, naming `name`, if the number is 0, because the model
+// would be Pre-LN.
 int64_t mix_ln_posts(const char* name, int64_t depth);
 BlockConnections mix_ln_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
 
