@@ -1,4 +1,4 @@
-// Standard input and output as files of a verb: pipes, and the file name "-".
+// Standard input and output as files of a command: pipes, and the file name "-".
 #pragma once
 
 #include <CLI/CLI.hpp>
