@@ -42,7 +42,8 @@ class Lockstep {
 
   double deviation() const { return worst_; }  // of the runs: the largest so far, in any quantity
   double control_deviation() const { return larger(larger(control_[0], control_[1]), control_[2]); }  // of the controls
-  // The name of the tensor that controls have moved furthest, up to `step` (from 1). quantity: index of kQuantities.
+  // Returns the name of the tensor that controls have moved furthest, up to `step` (from 1). quantity: index of
+  // kQuantities.
   const std::string& moved_furthest(size_t quantity, int step) const {
     return furthest_[static_cast<size_t>(step) - 1][quantity];
   }
