@@ -41,7 +41,7 @@ Help help_of(const CLI::App& app);
 // Formats the help for a terminal of `width` columns. No line is longer, except for a single word that does not fit.
 std::string help_text(const Help& help, size_t width);
 
-// Lists these options of the verb first, under "Common options". Throws CLI::OptionNotFound.
+// Lists these options of the command first, under "Common options". Throws CLI::OptionNotFound.
 void lead_with(CLI::App& verb, std::initializer_list<const char*> options);
 
 // The values of an option that takes one value from a list, "f32 f64"; empty for another option.

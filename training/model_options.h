@@ -96,7 +96,7 @@ class ModelOptions {
   std::unique_ptr<nn::Module> make() const { return make(stream_); }
   std::unique_ptr<nn::Module> make(const streams::StreamOptions& stream) const { return config_->make(stream); }
   // Makes the model with f64 parameters, in evaluation mode: it computes in f64, whatever its precision. The values are
-  // not initialised, because the caller loads them (nn::SkipInit).
+  // not initialized, because the caller loads them (nn::SkipInit).
   std::unique_ptr<nn::Module> build() const;
   // As text: "model.kind" "gpt", "model.width" "64", ...
   Metadata as_written() const;

@@ -1,4 +1,4 @@
-// Lockstep: trains a reference, its controls and the runs to be judged on the same batches from one initialisation.
+// Lockstep: trains a reference, its controls and the runs to be judged on the same batches from one initialization.
 #pragma once
 
 #include <array>

@@ -51,7 +51,7 @@ struct Converted {
 // of the functions that it calls.
 Converted convert(const ConvertOptions& options);
 
-// The results of the two verbs for programs.
+// The results of the two commands for programs.
 const reports::Schema<Converted>& convert_schema();
 const reports::Schema<Converted>& rotate_schema();
 
