@@ -231,7 +231,7 @@ class Tensor {
   std::shared_ptr<TensorImpl> impl_;
 };
 
-// A new contiguous tensor with uninitialised elements. Throws if a size is negative or memory runs out. `op`: the name
+// A new contiguous tensor with uninitialized elements. Throws if a size is negative or memory runs out. `op`: the name
 // that the message begins with.
 Tensor empty(const Dims& shape, TensorOptions options = {}, const char* op = "empty");
 // empty() with the shape, dtype and device of `like`; contiguous whatever the strides of `like`.

@@ -70,7 +70,7 @@ bool by_open_mpi() {
 // call from several threads, but only one thread is in MPI at a time (MPI_THREAD_SERIALIZED).
 class Library {
  public:
-  // Loads and initialises the library at the first call. Throws if that fails.
+  // Loads and initializes the library at the first call. Throws if that fails.
   static const Library& get() {
     static const Library library;
     return library;

@@ -13,7 +13,7 @@ namespace isonorm::gpu {
 
 #ifdef ISONORM_GPU_EMULATED
 
-// The shared memory of a block as a struct that the kernel defines. Uninitialised.
+// The shared memory of a block as a struct that the kernel defines. Uninitialized.
 template <class S> S& shared() {
   static constexpr char tag = 0;
   return *static_cast<S*>(emulated::shared_bytes(&tag, sizeof(S), alignof(S)));

@@ -44,7 +44,7 @@ DeviceAllocator& device_allocator(Device device);
 // Pinned host memory, for copies that need not wait. Lives until the process ends.
 Allocator& pinned_allocator();
 
-// Temporary device memory for a kernel of the calling function, from the allocator of its tensors. Uninitialised;
+// Temporary device memory for a kernel of the calling function, from the allocator of its tensors. Uninitialized;
 // released at the end of the scope, perhaps before the kernel has run.
 class Scratch {
  public:

@@ -30,7 +30,7 @@ class Sequential : public Module {
   // Layer i, counted from the end if i is negative. Throws if there is no such layer.
   Module& operator[](int64_t i) { return *children()[i]; }
   const Module& operator[](int64_t i) const { return *children()[i]; }
-  // The same as its class: net.at<nn::Linear>(0).weight. Throws if it is of another class.
+  // Returns the child as its class: net.at<nn::Linear>(0).weight. Throws if the child is of another class.
   template <class M> M& at(int64_t i) {
     M* const layer = dynamic_cast<M*>(&(*this)[i]);
     check_class(layer, (*this)[i], typeid(M));

@@ -1,4 +1,4 @@
-// GPT: a causal language model (Radford et al. 2019; Brown et al., 2005.14165), pre-normalised as in 2305.14858.
+// GPT: a causal language model (Radford et al. 2019; Brown et al., 2005.14165), pre-normalized as in 2305.14858.
 #pragma once
 
 #include "nn/transformer.h"

@@ -28,7 +28,7 @@ struct ModuleHooks {
 
   // forward(input) with all hooks.
   Tensor run(const Module& module, const Tensor& input, const std::function<Tensor(const Tensor&)>& compute) const;
-  // The output after the forward hooks.
+  // Returns the output after the forward hooks.
   Tensor after_forward(const Module& module, const Tensor& input, Tensor output) const;
 };
 

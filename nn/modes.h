@@ -21,17 +21,17 @@ template <class Mode> class ThreadMode {
   bool before_;
 };
 
-// While it lives, modules that this thread runs are in evaluation mode: their training() is false, whatever train()
-// set. No module is written to, so several threads may evaluate one model at the same time. If a backward recomputes a
-// block (TransformerStack::recompute()), the block is in the mode of its forward.
+// During the lifetime of this object, modules that this thread runs are in evaluation mode: their training() is false,
+// whatever train() set. No module is written to, so several threads may evaluate one model at the same time. If a
+// backward recomputes a block (TransformerStack::recompute()), the block is in the mode of its forward.
 struct EvaluationMode : ThreadMode<EvaluationMode> {
   [[nodiscard]] explicit EvaluationMode(bool on = true) : ThreadMode(on) {}
 };
 
-// While it lives, the functions of nn::init (nn/init.h) draw nothing in this thread: layers of this library are made
-// without their random initial values, which are NaN until they are loaded. A value that is never loaded shows in the
-// first loss. Ones and zeros, for example in norms and running statistics, are set. The default generator does not
-// move. nn::clone, nn::shared and training::load_model do so themselves (torch.nn.utils.skip_init).
+// During the lifetime of this object, the functions of nn::init (nn/init.h) draw nothing in this thread: layers of this
+// library are made without their random initial values, which are NaN until they are loaded. A value that is never
+// loaded shows in the first loss. Ones and zeros, for example in norms and running statistics, are set. The default
+// generator does not move. nn::clone, nn::shared and training::load_model do so themselves (torch.nn.utils.skip_init).
 //
 //   const auto make = [] {
 //     const nn::SkipInit skip;

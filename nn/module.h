@@ -126,7 +126,7 @@ class Module {
   void to(Device device);
   void to(DType dtype);
 
-  // The parameter with this path; null if there is none.
+  // Finds the parameter with this path; null if there is none.
   Parameter* find_parameter(const std::string& path);
 
   // Adds a hook (nn/hooks.h) that runs after the hooks before it. clone() does not copy hooks. A module with backward
@@ -197,8 +197,8 @@ class Module {
   // An undefined value makes an absent parameter, such as the bias of a layer without bias: it is in no list and
   // refuses assignments.
   Parameter& add_parameter(const std::string& name, const Tensor& value);
-  // The same for state that no optimizer trains, as running statistics: it is saved, loaded, moved and converted with
-  // the parameters, and takes no gradient. A tensor of the same shape, dtype and device can be assigned.
+  // Adds state that no optimizer trains, such as running statistics. A buffer is saved, loaded, moved and converted
+  // with the parameters, and takes no gradient. A tensor of the same shape, dtype and device can be assigned.
   Tensor& add_buffer(const std::string& name, const Tensor& value);
   // Returns `module` after noting that this module runs it although another module owns and trains it. Stores its
   // address: `module` must outlive this module, and replace() refuses to replace it.
@@ -240,7 +240,7 @@ class Module {
     constexpr bool module = std::is_base_of_v<Module, std::remove_cvref_t<M>>;
     constexpr bool given = std::is_same_v<M, std::remove_cvref_t<M>>;
     static_assert(module,
-                  "isonorm: the argument is no nn::Module; write nn::Relu() for relu, or a struct with forward()");
+                  "isonorm: the argument is not an nn::Module; write nn::Relu() for relu, or a struct with forward()");
     static_assert(given || !module,
                   "isonorm: a module that has a name stays where it is; give std::move(m), a copy by nn::clone(m), or "
                   "the same parameters by nn::shared(m)");
@@ -278,7 +278,7 @@ void copy_state(Module& copy, const Module& module);
 // Ties all parameters and buffers of a module that was built like `module` to that module's.
 void share_state(Module& twin, const Module& module);
 
-// Copies of the tensors, to keep a state_dict() while training continues.
+// Copies the tensors, to keep a state_dict() while training continues.
 //   const TensorMap best = nn::clone(net.state_dict());
 TensorMap clone(const TensorMap& tensors);
 

@@ -7,9 +7,10 @@
 
 namespace isonorm::nn {
 
-// While it lives, `module` runs in this thread: errors name its path from the module that was called first. Throws if
-// no running module has `module` in its tree or borrow()ed it although its parameters take gradients and ops are
-// recorded, since no optimizer would train them. A frozen module, or one under NoGrad, may be run by any module.
+// During the lifetime of this object, `module` runs in this thread: errors name its path from the module that was
+// called first. Throws if no running module has `module` in its tree or borrow()ed it although its parameters take
+// gradients and ops are recorded, since no optimizer would train them. A frozen module, or one under NoGrad, may be run
+// by any module.
 class ModuleScope {
  public:
   [[nodiscard]] explicit ModuleScope(const Module& module);

@@ -29,9 +29,9 @@ class Norm : public Module {
   Tensor operator()(Residual& x, std::optional<DType> as = {}) const;
 
   int64_t width() const { return width_; }
-  // The kind that the constructor was given.
+  // The kind that was passed to the constructor.
   NormKind kind() const { return kind_; }
-  // The formula that it computes.
+  // The formula that the norm computes.
   const NormSpec& spec() const { return spec_; }
   // Changes the formula. Parameters keep their values. With a compressed kind in place of another kind, rows have
   // width - 1 entries (is_compressed()).

@@ -104,7 +104,7 @@ class Parameter : public Tensor {
   // Replaces all parametrisations. {}: the forward sees the stored tensor itself.
   void set_parametrisations(Parametrisations all);
   const Parametrisations& parametrisations() const;
-  // True if the value was asked for since the parametrisations changed. A forward that does not ask computes with the
+  // True if the value was read since the parametrisations changed. A forward that does not read it computes with the
   // stored tensor.
   bool asked() const { return seen_ && seen_->asked; }
 

@@ -21,7 +21,7 @@ struct MixedPrecision {
   Precision residual = Precision::full;  // the residual stream between the blocks; bf16 requires products in bf16
 
   bool operator==(const MixedPrecision&) const = default;
-  // The dtype of a branch's input, and of the residual stream, for rows of this dtype.
+  // Return the dtype of a branch's input, and of the residual stream, for rows of this dtype.
   DType branch_dtype(DType rows) const { return in(products, rows); }
   DType residual_dtype(DType rows) const { return in(residual, rows); }
 

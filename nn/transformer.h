@@ -8,7 +8,7 @@
 
 namespace isonorm::nn {
 
-// How a model knows positions: a learned table added to the embeddings; rotary embeddings of pairs of neighbouring
+// The position encoding of a model: a learned table added to the embeddings; rotary embeddings of pairs of neighbouring
 // entries, or of entries half a head apart (rotary_halves); not at all; or scores that fall with the distance (ALiBi).
 enum class Positions { learned, rotary, none, rotary_halves, alibi };
 inline constexpr const char* kPositionsNames[] = {"learned", "rotary", "none", "rotary_halves", "alibi"};
@@ -16,7 +16,7 @@ constexpr const char* name_of(Positions p) { return kPositionsNames[static_cast<
 constexpr bool rotates(Positions p) { return p == Positions::rotary || p == Positions::rotary_halves; }
 
 // The initial distributions of matrices and tables. Vectors keep their layers' initial values. In blocks that the
-// arrangement initialises, its values stay.
+// arrangement initializes, its values stay.
 //
 //   by_layer  matrices uniform in +-1/sqrt(in), tables standard normal
 //   normal    normal with mean 0; standard deviation 0.02 for matrices, sqrt(2/5) for tables (as in LLaMA models of

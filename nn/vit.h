@@ -1,4 +1,4 @@
-// Vision Transformer (Dosovitskiy et al., 2010.11929) as in 2305.14858: pre-normalised, class token or mean pooling,
+// Vision Transformer (Dosovitskiy et al., 2010.11929) as in 2305.14858: pre-normalized, class token or mean pooling,
 // norm before the head.
 #pragma once
 

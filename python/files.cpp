@@ -119,7 +119,7 @@ std::string prove(const std::vector<std::string>& forms, int controls, const tra
   if (!forms.empty()) o.forms = forms;
   o.controls = controls;
   for (const auto& [name, word] : given)
-    if (!is_of_proofs(name)) throw UsageError(text(name, " is no option of a proof"));
+    if (!is_of_proofs(name)) throw UsageError(text(name, " is not an option of a proof"));
   training::set_training_options(o.training, given);
   check_proof(o);
   Work work;

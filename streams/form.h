@@ -55,7 +55,7 @@ struct FormRow {
   bool compressed() const { return stored_width(2) < 2; }                // d - 1 entries of a row are stored
   bool zero_mean_writers() const { return centres() && !compressed(); }  // stored writers [d] have a mean of 0
   bool normed() const { return norm != NormKind::none; }
-  // The LayerNorm model, in some coordinates: zero-mean rows, or a norm that takes the mean off.
+  // The LayerNorm model, in some coordinates: zero-mean rows, or a norm that subtracts the mean.
   bool layer_norm_model() const { return norm == NormKind::layer || centres(); }
   // Stored parameters are the LayerNorm model's own.
   bool raw() const { return layer_norm_model() && !centres(); }
@@ -79,9 +79,9 @@ struct FormRow {
 
 const FormRow& row_of(Form form);
 inline const char* name_of(Form form) { return row_of(form).name; }
-// The form with this name; null if there is none.
+// Finds the form with this name; null if there is none.
 const FormRow* find_row(std::string_view name);
-// The form with this name. Throws if there is none, listing the names.
+// Finds the form with this name. If there is none, throws an error that lists the names.
 Form form_named(std::string_view name);
 
 // The forms whose rows have a property; all; the forms of the LayerNorm model; and these without layer_norm.
@@ -95,7 +95,7 @@ inline Forms centred_forms() { return forms_that(&FormRow::centres); }
 std::vector<std::string> names_of(const Forms& forms);
 std::string listed(const Forms& forms, const char* last = ", ");
 
-// The form of a plain model with this kind of norm. Throws if there is none.
+// Returns the form of a plain model with this kind of norm. Throws if no form has this norm.
 Form form_of(NormKind norm);
 inline NormKind norm_of(Form form) { return row_of(form).plain_norm(); }
 // The form that stores the same parameters for the same norm, whose rows may have a mean: uncentred_rms_norm for

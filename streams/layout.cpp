@@ -159,7 +159,7 @@ std::vector<Layout::Entry> Layout::entries_of(std::span<const std::string> tenso
       used = true;
       const std::string scale = names::filled(vector, met->stars);
       check(found[i].role == Role::writer, "layout: \"", writer, "\" has the layer scale '", scale, "', and '",
-            tensors[i], "' is no writer");
+            tensors[i], "' is not a writer");
       check(found[i].scale.empty(), "layout: tensor '", tensors[i], "' has two layer scales");
       found[i].scale = scale;
     }

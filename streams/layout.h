@@ -95,11 +95,11 @@ class Layout {
   // Adds the layout of a child module at `path`.
   Layout& with(const std::string& path, const Layout& child);
 
-  // The description of each of these tensors. Throws if two patterns match one tensor, if the pattern of a writer,
-  // reader or scale matches no tensor, or if a tensor with a layer scale is not a writer.
+  // Returns the description of each of these tensors. Throws if two patterns match one tensor, if the pattern of a
+  // writer, reader or scale matches no tensor, or if a tensor with a layer scale is not a writer.
   std::vector<Entry> entries_of(std::span<const std::string> names) const;
-  // The entry for this norm: its exact name, else the only pattern that matches. Null if none matches. Throws if two
-  // patterns match.
+  // Finds the entry for this norm: its exact name, else the only pattern that matches. Null if none matches. Throws if
+  // two patterns match.
   const std::pair<const std::string, Norm>* norm_of(const std::string& name) const;
 
   bool keeps(const std::string& norm) const;

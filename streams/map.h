@@ -49,8 +49,8 @@ class Map {
   // the factors P, D+ and D+^T, at most 2/d of the sum of x more.
   void apply(std::vector<double>& x) const { apply(x, false); }
   void bound_errors(std::vector<double>& x) const { apply(x, true); }
-  // How the columns of the map look. near_identity: an entry of at most 1, others of at most 1/d. pairs: two entries of
-  // size 1. basis: the columns of Q. Throws for a product, and for D^T and Q^T, whose columns are not alike.
+  // The structure of the columns of the map. near_identity: an entry of at most 1, others of at most 1/d. pairs: two
+  // entries of size 1. basis: the columns of Q. Throws for a product, and for D^T and Q^T, whose columns are not alike.
   enum class Columns { near_identity, pairs, basis };
   Columns columns() const;
   // The basis of Q^T and Q; null for other maps.

@@ -201,7 +201,7 @@ class ModulePlan {
     if (!reads) return;
     check(!branch, "layout: '", path, "' ends a branch, which reads no rows of the stream");
     const auto norm = norms_.find(e.norm);
-    check(norm != norms_.end(), "layout: '", path, "' reads through '", e.norm, "', which is no norm of this model");
+    check(norm != norms_.end(), "layout: '", path, "' reads through '", e.norm, "', which is not a norm of this model");
     on_stream_.insert(*norm);
     add_reader(path, linear, *norm->second);
   }
@@ -239,7 +239,7 @@ class ModulePlan {
 
   void add_parameter(const std::string& name, Parameter& parameter) {
     const Layout::Entry& e = entries_.at(name);
-    check(e.role != Role::reader, "layout: '", name, "' is no linear map, which could read rows");
+    check(e.role != Role::reader, "layout: '", name, "' is not a linear map, so it cannot read rows");
     check(e.role != Role::writer || e.dim >= 0 || std::ranges::count(parameter.shape(), stream_.width()) < 2,
           "layout: which dimension of '", name, "' of shape ", parameter.shape(), " is the stream is not said");
     check(e.dim < parameter.rank(), "layout: '", name, "' of shape ", parameter.shape(), " has no dimension ", e.dim);

@@ -38,16 +38,17 @@ struct NamedParameter : nn::NamedParameter {
 // module.named_parameters() with the roles.
 std::vector<NamedParameter> named_parameters(const nn::Module& module);
 
-// Parameters on the stream whose mapped value no forward has asked for since they were put there. The model computes
-// with the stored value (weight instead of weight()), or does not use them.
+// Lists the parameters on the stream whose mapped value no forward has read since parametrize(). The model either
+// computes with the stored value (weight instead of weight()) or does not use these parameters.
 std::vector<std::string> unasked(nn::Module& model);
 
-// The norm that a parameter reads through; null if it is not a reader.
+// Returns the norm that a parameter reads through; null if the parameter is not a reader.
 const nn::Norm* read_through(const nn::Parameter& parameter);
 // The norms of a model that are on its stream, with their paths, in the order of its modules: readers read through
 // them, or the layout names them.
 std::vector<std::pair<std::string, const nn::Norm*>> norms_of(const nn::Module& model);
-// The stream that a model was put on; null if there is none. Throws if its parts are on different streams.
+// Returns the stream that a model was put on; null if there is none. Throws if parts of the model are on different
+// streams.
 const Stream* stream_of(const nn::Module& model);
 
 // Observes the residual stream of a model while it runs: the rows that each norm of the stream normalizes.

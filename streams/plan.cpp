@@ -113,7 +113,7 @@ Plan plan_of(const nn::Module& module) {
   for (const auto& [weight, tensor] : tables) {
     const auto table = std::ranges::find_if(
         parameters, [&of = tensor](const NamedParameter& p) { return p.tensor.handle() == of.handle(); });
-    check(table != parameters.end(), "layout: '", weight, "' reads with a table that is no parameter of the model");
+    check(table != parameters.end(), "layout: '", weight, "' reads with a table that is not a parameter of the model");
     plan.readers.push_back(readers.at(weight));
     plan.readers.back().table = table->name;
   }
@@ -282,7 +282,7 @@ std::vector<FileStream> streams_in(const std::vector<std::pair<std::string, Layo
 }
 
 std::string spec_of(const Plan& p) {
-  check(row_of(p.form).layer_norm_model(), "spec: ", name_of(p.form), " is no form of the LayerNorm model");
+  check(row_of(p.form).layer_norm_model(), "spec: ", name_of(p.form), " is not a form of the LayerNorm model");
   json spec{{"width", p.width},
             {"norms", json::object()},
             {"writers", json::object()},

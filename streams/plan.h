@@ -63,7 +63,7 @@ struct Plan {
   double rotation_error = 0;  // error bound of an entry of x^T Q, in lengths of x, if Q was found and not given
 
   int64_t stored_width() const { return row_of(form).stored_width(width); }
-  // The writer or reader with this name; null if there is none.
+  // Finds the writer or reader with this name; null if there is none.
   const Writer* writer(const std::string& name) const;
   const Reader* reader(const std::string& name) const;
   int dim_of(const std::string& tensor) const;  // the stream's axis of a writer or reader; -1: the tensor is neither

@@ -25,10 +25,10 @@ Tensor haar_rotation(int64_t d, uint64_t seed);
 // else, or if Q^T Q - I has an entry above 2 sqrt(d) eps of the file's dtype.
 Tensor load_rotation(const std::string& path, int64_t d);
 
-// The largest entry of |Q^T Q - I|; NaN if Q has a NaN.
+// Returns the largest entry of |Q^T Q - I|; NaN if Q has a NaN.
 double off_orthogonal(const Tensor& q);
-// The orthogonal matrix nearest to a matrix with off_orthogonal() below 1/2. Newton-Schulz iteration X (3 I - X^T X) /
-// 2, until only rounding errors are left (Higham, Functions of Matrices, section 8.3).
+// Returns the orthogonal matrix nearest to a matrix with off_orthogonal() below 1/2. Newton-Schulz iteration X (3 I -
+// X^T X) / 2, until only rounding errors are left (Higham, Functions of Matrices, section 8.3).
 Tensor nearest_orthogonal(const Tensor& matrix);
 
 }  // namespace isonorm::streams

@@ -101,7 +101,7 @@ std::string toml_of(const std::string& value) {
   return value.empty() ? "true" : toml_string(value);
 }
 
-// owner: the verb whose options are in the file.
+// owner: the command whose options are in the file.
 void take(CLI::App& command, CLI::App& owner, const toml::table& entries, std::set<const CLI::Option*>& taken) {
   for (const auto& [key, node] : entries) {
     const std::string name(key.str());

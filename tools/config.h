@@ -18,11 +18,11 @@ void take_config(CLI::App& command, const std::string& file);
 // The beginning of every file that config_of() writes.
 inline constexpr std::string_view kConfigBegin = "# The options of a training: isonorm ";
 
-// The same for a file with the options of another verb, `owner`. Ignores options that `command` does not have, and the
-// other verb's steps.
+// Does the same for a file with the options of another command, `owner`. Ignores options that `command` does not have,
+// and the other command's steps.
 void take_config(CLI::App& command, const std::string& file, CLI::App& owner);
 
-// The text of a config file with these options ("--width" "16") of this verb.
+// Writes the text of a config file with these options ("--width" "16") of this command.
 std::string config_of(const std::string& verb, const training::OptionList& options);
 
 }  // namespace isonorm::tools

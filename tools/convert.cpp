@@ -27,7 +27,7 @@ int run_convert(const Convert& verb, const CLI::App& command, const reports::Sch
   return found.written ? kOk : kDifferent;
 }
 
-// Adds the options for the result that both verbs have, and their exit codes.
+// Adds the options for the result that both commands have, and their exit codes.
 void add_result_options(CLI::App& command, Convert& verb) {
   services::ConvertOptions& o = verb.options;
   command.add_option("--dtype", o.dtype, "dtype of the tensors of OUT (default: as in IN)")

@@ -71,7 +71,7 @@ void guard_the_end() {
   std::atexit(library_gave_up);
 }
 
-// Avoids "isonorm explain: explain: the row ...": if the message begins with the verb, it is named once.
+// Avoids "isonorm explain: explain: the row ...": if the message begins with the command, it is named once.
 void tell(const std::string& who, const std::string& what) {
   const std::string own = who.substr(who.rfind(' ') + 1) + ": ";
   const std::string line = printable(what.starts_with(own) ? what.substr(own.size()) : what, kLongestMessage);

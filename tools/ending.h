@@ -1,4 +1,4 @@
-// How the program ends: every failure is one line on stderr and has its own exit code, even if memory runs out, a
+// Ends the program: every failure prints one line on stderr and has its own exit code, even if memory runs out, a
 // library exits or an exception is not caught.
 #pragma once
 

@@ -49,7 +49,7 @@ constexpr Example kExamples[] = {
     {"explain", "isonorm explain layer_norm 1,2,4", "forward"},
     {"explain", "isonorm explain rms_norm 1,2,4 --grad 1,0,0", "and backward"},
     {"prove", "isonorm prove --data README.md --steps 100", "on a text instead of Fashion-MNIST"},
-    {"prove", "isonorm prove --certificate", "small architectures of every kind, on made data"},
+    {"prove", "isonorm prove --certificate", "small architectures of every kind, on generated data"},
     {"table", "isonorm table --optimizers sgd,adamw", "two columns"},
     {"table", "isonorm table --predicates", "the properties from which the expectations follow"},
     {"experiment", "isonorm experiment --list", "every claim with its source"},

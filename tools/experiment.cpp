@@ -74,7 +74,7 @@ Verb add_experiment(CLI::App& app) {
   std::erase_if(scaled, [](const Experiment& e) { return !e.has(kTakesFull); });
   command->add_option("NAME", o->name, text("one of ", names, "; none: lists the experiments"));
   command->add_flag("--list", o->list, "print every experiment with its claim and source");
-  add_seed(*command, o->experiment.seed, "of weights, inputs and made data");
+  add_seed(*command, o->experiment.seed, "of weights, inputs and generated data");
   command->add_option("--data", o->experiment.data,
                       "trajectories: a folder of Fashion-MNIST's files or a text file; cnn-norms: such a folder; "
                       "perplexity: a text file (default: a text made from the seed, for cnn-norms Debian's folder)");

@@ -18,7 +18,7 @@ constexpr size_t kColumn = 26;      // column in which texts begin
 constexpr size_t kLeastWidth = 20;  // least width of texts on a narrow terminal
 constexpr size_t kLongChoice = 22;  // a longer list of values is moved to the text
 
-// Names for the values of options whose type does not give a name. An option means the same in every verb.
+// Names for the values of options whose type does not give a name. An option means the same in every command.
 constexpr std::pair<const char*, const char*> kValues[] = {
     {"--data", "PATH"},          {"--test-data", "PATH"}, {"--json", "FILE"},          {"--report", "FILE"},
     {"--log", "FILE"},           {"--spec", "FILE"},      {"--map", "FILE"},           {"--reference", "FILE"},

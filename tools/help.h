@@ -1,4 +1,4 @@
-// The help of a verb, for `--help`, the manual pages and the completions, and suggestions for mistyped words.
+// The help of a command, for `--help`, the manual pages and the completions, and suggestions for mistyped words.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@ struct Example {
   const char *verb, *command, *what;
 };
 
-// The examples for a verb, or for "isonorm".
+// Returns the examples for a command, or for "isonorm".
 std::vector<Example> examples_of(const std::string& verb);
 
 // An option or an argument.
@@ -35,13 +35,13 @@ struct Help {
   std::string notes = {};
 };
 
-// The help of a verb, or of the program if `app` has no parent.
+// Returns the help of a command, or of the program if `app` has no parent.
 Help help_of(const CLI::App& app);
 
-// The text for a terminal of `width` columns. No line is longer, except for a single word that does not fit.
+// Formats the help for a terminal of `width` columns. No line is longer, except for a single word that does not fit.
 std::string help_text(const Help& help, size_t width);
 
-// Lists these options of the verb first, under "Common options". Throws CLI::OptionNotFound.
+// Lists these options of the command first, under "Common options". Throws CLI::OptionNotFound.
 void lead_with(CLI::App& verb, std::initializer_list<const char*> options);
 
 // The values of an option that takes one value from a list, "f32 f64"; empty for another option.
@@ -49,7 +49,7 @@ std::string choices(const CLI::Option& option);
 bool is_flag(const CLI::Option& option);
 std::vector<CLI::App*> verbs_of(CLI::App& app);
 
-// The options of a verb: "--width", "--depth", ...
+// Lists the options of a command: "--width", "--depth", ...
 std::vector<std::string> words_of(const CLI::App& verb);
 
 // " (is --width meant?)" if one of the names is similar; else empty.

@@ -82,7 +82,7 @@ bool first_of_ranks(const std::string& asked) {
   return distributed::world().rank() == 0;
 }
 
-// Advice for a verb that trains: how to use less memory.
+// Advice for a command that trains: how to use less memory.
 const char* less_memory(const Verb& verb) {
   const bool trains = verb.command->get_option_no_throw("--accumulate");
   return trains ? "; a smaller --batch or a larger --accumulate takes less" : "";

@@ -124,7 +124,8 @@ void add_shard_size(CLI::App& command, const std::string& help, std::function<vo
     const int64_t size = size_of(word);
     if (size == 0)
       throw CLI::ValidationError(
-          "--max-shard-size", text(Shown{word, '"'}, " is no size from 1 byte to below 2^63, such as 5GB or 5.5GiB"));
+          "--max-shard-size",
+          text(Shown{word, '"'}, " is not a size from 1 byte to below 2^63, such as 5GB or 5.5GiB"));
     take(size);
   };
   command.add_option_function<std::string>("--max-shard-size", read, help)->type_name("SIZE");
@@ -140,7 +141,7 @@ void add_device_option(CLI::App& command, const char* name, const std::string& h
   const auto read = [name, take = std::move(take)](const std::string& word) {
     const std::optional<Device> device = gpu::device_of(word);
     if (!device)
-      throw CLI::ValidationError(name, text(Shown{word, '"'}, " is no device, expected cpu, cuda or cuda:N"));
+      throw CLI::ValidationError(name, text(Shown{word, '"'}, " is not a device, expected cpu, cuda or cuda:N"));
     take(*device);
   };
   command.add_option_function<std::string>(name, read, help)->type_name("DEVICE");

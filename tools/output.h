@@ -1,4 +1,4 @@
-// Files that a verb writes. Problems with them appear before minutes of work, not after.
+// Output files of a command. Checks them before the work begins, so that a bad path does not cost minutes of work.
 #pragma once
 
 #include <exception>
@@ -14,7 +14,7 @@ namespace isonorm::tools {
 
 using services::data_input, services::test_data_input, services::NamedFile, services::Written;  // for every verb
 
-// Every verb calls it once, before any work, with all files that it writes and reads. Throws as
+// Every command calls it once, before any work, with all files that it writes and reads. Throws as
 // services::check_files(). Then reads inputs that are pipes to their end (tools/pipes.h). If an output is standard
 // output (/dev/stdout, or a pipe that is also standard output), everything that is printed from then on goes to
 // standard error. Every later replacement of a file is checked against these files.

@@ -78,7 +78,7 @@ void keep_pipes(const std::vector<services::NamedFile>& inputs) {
 
 namespace {
 
-// An option means the same in every verb.
+// An option means the same in every command.
 constexpr const char* kRead[] = {"A",         "B",           "FILE",     "IN",          "LOG",        "MODEL",  "SPEC",
                                  "TOKENIZER", "--basis",     "--config", "--control",   "--data",     "--init", "--map",
                                  "--order",   "--reference", "--spec",   "--test-data", "--tokenizer"};

@@ -1,4 +1,4 @@
-// Standard input and output as files of a verb: pipes, and the file name "-".
+// Standard input and output as files of a command: pipes, and the file name "-".
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,9 +15,9 @@ namespace isonorm::tools {
 // get it; Error (io) if an input cannot be read or stored.
 void keep_pipes(const std::vector<services::NamedFile>& inputs);
 
-// Makes the verb's options accept "-", as /dev/stdin or /dev/stdout. If the option names a folder or a file that is
+// Makes the command's options accept "-", as /dev/stdin or /dev/stdout. If the option names a folder or a file that is
 // written several times, such as --checkpoint, it stays "-", which check_outputs() and make_folder() refuse. Call it
-// when the verb has all options.
+// when the command has all options.
 void take_dashes(CLI::App& verb);
 
 }  // namespace isonorm::tools

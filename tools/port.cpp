@@ -93,7 +93,7 @@ int run_export(PortOptions& o) {
   return finish(o, export_schema(), o.out.ends_with(".gguf") ? export_to_gguf(o) : export_to_folder(o));
 }
 
-// Options of both verbs.
+// Options of both commands.
 void add_common(CLI::App& command, PortOptions& o) {
   o.command = &command;
   command.add_option("--dtype", o.dtype, "dtype of the tensors (default: unchanged)")

@@ -1,4 +1,5 @@
-// A verb of the program `isonorm`: its options on the command line, and the function that runs after parsing.
+// A command of the program `isonorm`, such as train: its options on the command line, and the function that runs after
+// parsing.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,14 +14,14 @@
 
 namespace isonorm::tools {
 
-// The exit code of a verdict: kOk if equivalent, kDifferent if different, else kUndecided.
+// Returns the exit code of a verdict: kOk if equivalent, kDifferent if different, else kUndecided.
 constexpr int exit_code(equivalence::Verdict v) {
   using equivalence::Verdict;
   return v == Verdict::equivalent ? kOk : v == Verdict::different ? kDifferent : kUndecided;
 }
 
-// The end of a verb's help: "Exit codes: 0 printed, 2 usage, 3 bad input, ..., 130 interrupted." own: the meaning of 0,
-// and of 1 if the verb has it; more: of 5 or 6.
+// Returns the end of a command's help: "Exit codes: 0 printed, 2 usage, 3 bad input, ..., 130 interrupted." own: the
+// meaning of 0, and of 1 if the command has it; more: of 5 or 6.
 inline std::string exit_codes(const char* own, const char* more = "") {
   return text("Exit codes: ", own, ", 2 usage, 3 bad input, 4 input/output", *more ? ", " : "", more,
               ", 70 no memory or threads, 130 interrupted.");

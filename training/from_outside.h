@@ -17,7 +17,7 @@ bool listed(const nn::Arrangement& row);
 // True if the model, the optimizer or the connections are from outside.
 bool from_outside(const TrainingOptions& o);
 
-// Throws, naming the row, if it lacks a name or a required function.
+// Throws, naming the row, if the row lacks a name or a required function.
 void check_rows(const TrainingOptions& o);
 
 // "adamw", "soft_sign (from outside)".

@@ -72,7 +72,7 @@ ModelOptions::ModelOptions(const Metadata& description, ModelList models)
   for (const auto& [key, value] : description)
     check(key == kModelKind || is_removed(key, value) ||
               (key.starts_with(kOptionPrefix) && has(key.substr(kOptionPrefix.size()))),
-          "model file: entry ", Shown{key}, " is no option of a ", row_->name);
+          "model file: entry ", Shown{key}, " is not an option of a ", row_->name);
 }
 
 ModelOptions ModelOptions::preset(const ModelRow& row, std::string_view name) {

@@ -52,7 +52,7 @@ class ModelOptions {
                std::initializer_list<NamedValue> own = {});
   // Reads the result of describe(). Throws, naming the entry, if one is missing, unknown or invalid.
   explicit ModelOptions(const Metadata& description, ModelList models = kModels);
-  // The options of a published size (ModelRow::preset). Throws if there is none with this name.
+  // Returns the options of a published size (ModelRow::preset). Throws if no published size has this name.
   static ModelOptions preset(const ModelRow& row, std::string_view name);
   // The options of a module and its stream: the one that it was put on, or else the plain form of its norms. Nothing if
   // no row has the module's type.
@@ -92,11 +92,11 @@ class ModelOptions {
   void check_size(const TensorMap& state) const;
   // True if a number added to this parameter is added to the stream at its entry.
   bool enters(std::string_view parameter) const { return config_->enters(parameter); }
-  // The model on its stream, with initial parameters of dtype f32, in training mode.
+  // Makes the model on its stream, with initial parameters of dtype f32, in training mode.
   std::unique_ptr<nn::Module> make() const { return make(stream_); }
   std::unique_ptr<nn::Module> make(const streams::StreamOptions& stream) const { return config_->make(stream); }
-  // The model with f64 parameters, in evaluation mode: it computes in f64, whatever its precision. The values are not
-  // initialised, since they are to be loaded (nn::SkipInit).
+  // Makes the model with f64 parameters, in evaluation mode: it computes in f64, whatever its precision. The values are
+  // not initialized, because the caller loads them (nn::SkipInit).
   std::unique_ptr<nn::Module> build() const;
   // As text: "model.kind" "gpt", "model.width" "64", ...
   Metadata as_written() const;

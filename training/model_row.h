@@ -19,7 +19,7 @@ namespace isonorm::training {
 enum class Input { images, text, pairs };
 constexpr const char* name_of(Input i) { return i == Input::images ? "images" : "tokens"; }  // of predictions
 
-// The options of a model, with their type erased: what training, files and comparisons ask about them.
+// The options of a model, type-erased: the interface that training, files and comparisons use.
 class ModelConfig {
  public:
   virtual ~ModelConfig() = default;

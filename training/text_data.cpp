@@ -91,7 +91,7 @@ TextReading reading_of(const Bytes& file, const TextQuestion& q) {
     reading.as = q.has_tokenizer ? Reading::tokenized : Reading::bytes;
     return reading;
   }
-  check(q.token_vocab > 0 || q.has_tokenizer, path, ": is no text: ", content.why, "; ", q.reads_ids,
+  check(q.token_vocab > 0 || q.has_tokenizer, path, ": is not a text: ", content.why, "; ", q.reads_ids,
         " reads token ids", q.command ? text(", ", *q.command, "--text any bytes as a text") : "");
   reading.as = Reading::ids;
   return reading;

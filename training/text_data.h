@@ -1,4 +1,4 @@
-// Decides how a language model reads a file: the same for every verb.
+// Decides how a language model reads a file: the same for every command.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,7 @@ struct TextQuestion {
   bool is_text = false;                   // the file is a text, whatever it looks like
   bool has_tokenizer = false;             // for texts
   bool only_ids = false;                  // the caller reads only ids, so a file that looks like UTF-16 is ids
-  // Prefix of option names in errors. "": the current verb has the options; nothing: errors name none.
+  // Prefix of option names in errors. "": the current command has the options; nothing: errors name none.
   std::optional<std::string> command = "isonorm train ";
   std::string reads_ids =
       "isonorm train --token-vocab N";  // the command that reads ids, for the error if token_vocab is unknown

@@ -27,7 +27,7 @@ NormGradients crms_norm_backward(const Tensor& v, const NormWeights& w, const Te
 }
 
 Tensor writer_direction(const Tensor& db) {
-  // solution: (D^T D)^-1 = I - 1 1^T / d acts on the rows of db; there are d - 1
+  // solution: (D^T D)^-1 = I - 1 1^T / d acts on the d - 1 rows of db
   return db - db.sum(0, true) / static_cast<double>(db.size(0) + 1);
   // end
 }

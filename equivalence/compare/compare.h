@@ -51,10 +51,10 @@ struct CompareOptions {
 // CompareOptions::inputs it also compares the gradients of the batch's floating inputs and further tensors (not of its
 // targets). After the step it compares the buffers that the map relates and that begin with the same values.
 //
-// At each point A's parameters get random values of their present size (0.1 if a parameter is 0) with a mean of about
-// half that size, and B gets the mapped values. Frozen parameters, and parameters that the map leaves out, keep their
-// values. CompareOptions::perturb moves the present weights instead. Every run begins with the present buffers. At the
-// end both models have their parameters, buffers and gradients back. f64 and f32.
+// At each point A's parameters get random values with the root mean square r of their present values (0.1 if a
+// parameter is 0) and a mean of about r/2, and B gets the mapped values. Frozen parameters, and parameters that the map
+// leaves out, keep their values. CompareOptions::perturb moves the present weights instead. Every run begins with the
+// present buffers. At the end both models have their parameters, buffers and gradients back. f64 and f32.
 //
 // Each tensor is compared with its own controls at the same point: its entries, and its size as a whole (pairs.h), stay
 // within bound() of criterion.h.

@@ -41,14 +41,14 @@ std::vector<std::string> left_out(const nn::Module& a, const ParameterMap& map);
 void carry_over(const Partners& p);
 void carry_over(const std::vector<Tensor>& from, const Partners& p);
 
-// The parameters' dtype. Throws if it is not f64 or f32.
+// Returns the parameters' dtype. Throws if it is not f64 or f32.
 DType dtype_of(const Partners& p);
 
 // Returns the seed of the change to the weights of control number `control` (from 1). With CompareOptions::seed = 1 the
 // seeds are 1, 2, ..., as in a proof.
 uint64_t control_seed(uint64_t seed, int control);
 
-// The cause of a difference if B has no gradient at all.
+// Describes the cause of a difference if B has no gradient at all.
 inline constexpr const char* kNoGradient =
     "a loss that passes no gradient to the second model: it does not use the model, or runs it without a graph";
 

@@ -12,7 +12,7 @@ namespace isonorm::equivalence {
 // rows, one after the other.
 Tensor by_rows(const Tensor& x, int dim, int64_t parts = 1);
 
-// The rows [n, width] of a writer as they enter the stream: normalised if its rows go through a norm.
+// The rows [n, width] of a writer as they enter the stream: normalized if its rows go through a norm.
 Tensor behind_norm(const TensorMap& state, const streams::Plan& plan, const streams::Plan::Writer& writer,
                    const Tensor& rows);
 

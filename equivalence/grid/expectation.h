@@ -28,11 +28,11 @@ struct Visible {
   std::set<streams::Form> another_function = {};
 };
 
-// Measures all fields in f64, from logits and loss gradients on made examples, at the weights of `initial` (a raw model
-// on a stream of layer_norm) and at two more points near it. A property holds if nothing but rounding changes: up to
-// bound() of criterion.h, applied to the deviation of the same model with every weight moved by an ulp; for the mean of
-// a gradient, up to 64 d eps of its largest entry, the rounding in a sum of d terms. Throws if it cannot decide: if a
-// deviation is neither rounding nor at least 1e-6 of the largest logit, or is not finite.
+// Measures all fields in f64, from logits and loss gradients on generated examples (made_examples.h), at the weights of
+// `initial` (a raw model on a stream of layer_norm) and at two more points near it. A property holds if nothing but
+// rounding changes: up to bound() of criterion.h, applied to the deviation of the same model with every weight moved by
+// an ulp; for the mean of a gradient, up to 64 d eps of its largest entry, the rounding in a sum of d terms. Throws if
+// it cannot decide: if a deviation is neither rounding nor at least 1e-6 of the largest logit, or is not finite.
 Visible measure_visible(const training::TrainingOptions& options, const nn::Module& initial);
 
 // equivalent, different: compared with Pre-LN's trajectory. None: there is no such model, or the optimizer would need a

@@ -89,7 +89,7 @@ Visible visible_of(const TableOptions& options);
 TableResult table(const TableOptions& options, const std::function<bool(const TableProgress&)>& progress = {});
 
 // The grids of `isonorm table --full`, each with the rows, columns and numbers of `options`: gpt, gpt with affine
-// norms, gpt with a tied head, and vit (on made images if the files of Fashion-MNIST are missing).
+// norms, gpt with a tied head, and vit (on generated images if the files of Fashion-MNIST are missing).
 std::vector<TableOptions> full_tables(const TableOptions& options);
 
 }  // namespace isonorm::equivalence

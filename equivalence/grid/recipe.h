@@ -27,7 +27,7 @@ std::string title_of(const Recipe& recipe);  // its title, and " (from outside)"
 // The columns of `isonorm table`; the first ones are the table in docs/normalization.md. Rates and limits are
 // chosen so that on its model every clip acts and no run diverges.
 std::span<const Recipe> recipes();
-// The recipe of this name. Throws listing all names.
+// Finds the recipe with this name. If there is none, throws an error that lists all names.
 const Recipe& recipe(std::string_view name);
 
 // `options` with the optimizer, the rate and the limits of the recipe.

@@ -39,7 +39,7 @@ Track changed(const std::vector<streams::NamedParameter>& like, const Track& tra
 
 // M x along dimension `dim` of x, M a matrix [outputs, size of dim].
 Tensor along(const Tensor& matrix, const Tensor& x, int dim);
-// A random orthogonal matrix [d, d] in f64: a product of d reflections I - 2 v v^T / |v|^2.
+// Returns a random orthogonal matrix [d, d] in f64: a product of d reflections I - 2 v v^T / |v|^2.
 Tensor orthogonal_matrix(int64_t d, Generator& generator);
 
 }  // namespace isonorm::equivalence

@@ -14,8 +14,8 @@ namespace isonorm::equivalence {
 // Steps of the negative controls (at a constant rate, against a reference of the same steps).
 inline constexpr int kNegativeSteps = 20;
 
-// Throws, naming `verb`, if the stream is too narrow for a verdict: normalised rows of two centred entries are always 1
-// and -1.
+// Throws, naming the command `verb`, if the stream is too narrow for a verdict: normalised rows of two centred entries
+// are always 1 and -1.
 void check_wide_enough(int64_t width, const char* verb);
 
 // 30 D_c + 64 eps(format): the largest deviation that rounding explains if the controls reach D_c.

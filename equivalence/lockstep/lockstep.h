@@ -1,4 +1,4 @@
-// Lockstep: trains a reference, its controls and the runs to be judged on the same batches from one initialisation.
+// Lockstep: trains a reference, its controls and the runs to be judged on the same batches from one initialization.
 #pragma once
 
 #include <array>
@@ -28,8 +28,8 @@ class Lockstep {
 
   // One step of every model; appends losses and deviations to the records.
   void step(const training::Examples& batch, double lr);
-  // Trains `steps` steps on made examples (made_examples.h) at the constant rate of `options`. False if `go_on` stopped
-  // it.
+  // Trains `steps` steps on generated examples (made_examples.h) at the constant rate of `options`. False if `go_on`
+  // stopped it.
   bool train_on_made(const training::TrainingOptions& options, int steps, const Continue& go_on = {});
 
   // Every model with its record: the reference, the controls, the runs.
@@ -42,7 +42,8 @@ class Lockstep {
 
   double deviation() const { return worst_; }  // of the runs: the largest so far, in any quantity
   double control_deviation() const { return larger(larger(control_[0], control_[1]), control_[2]); }  // of the controls
-  // The name of the tensor that controls have moved furthest, up to `step` (from 1). quantity: index of kQuantities.
+  // Returns the name of the tensor that controls have moved furthest, up to `step` (from 1). quantity: index of
+  // kQuantities.
   const std::string& moved_furthest(size_t quantity, int step) const {
     return furthest_[static_cast<size_t>(step) - 1][quantity];
   }

@@ -1,4 +1,4 @@
-// Batches made from a seed alone: random images or ids, and random labels.
+// Generates batches from a seed: random images or ids, and random labels.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 
 namespace isonorm::equivalence {
 
-// Mean that is added to the initial raw weights of runs on made examples, so that projections have something to remove.
+// Mean that is added to the initial raw weights of runs on generated examples, so that projections have something to
+// remove.
 inline constexpr double kRawMean = 0.15;
 
 // The batch of a step: images [batch, side, side, channels] uniform in [0, 1) and classes; or ids [batch, context] and

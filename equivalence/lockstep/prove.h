@@ -70,7 +70,7 @@ struct StepInfo {
 using ProgressCallback = std::function<bool(const StepInfo&)>;
 
 // Trains layer_norm, `options.controls` copies moved by one ulp, every form with raw parameters and the negative
-// controls on the same batches from one initialisation. If `options.against` names another device, trains layer_norm
+// controls on the same batches from one initialization. If `options.against` names another device, trains layer_norm
 // there, too. Compares loss, gradients and weights at every step; criterion.h draws the verdicts. Calls `progress`
 // after every step. Throws if options make no model, if `against` is the reference's device, on bad data
 // (ErrorKind::invalid) and on unreadable files (ErrorKind::io).

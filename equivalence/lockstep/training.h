@@ -10,9 +10,9 @@
 
 namespace isonorm::equivalence {
 
-// While it lives, the default generator continues at `mine`. Afterwards it has its former state, and `mine` is advanced
-// by a fixed distance. At each step every training of a lockstep draws the same dropout masks, however many numbers it
-// draws.
+// During the lifetime of this object the default generator continues at `mine`. Afterwards the default generator has
+// its former state, and `mine` is advanced by a fixed distance. At each step every training of a lockstep draws the
+// same dropout masks, however many numbers it draws.
 class SameDraws {
  public:
   explicit SameDraws(Generator& mine) : mine_(mine), draws_(mine) {}

@@ -128,7 +128,7 @@ bool Readings::same_norm(int i, int k) const {
          is_zero(gain_or_bias(a.bias, 0) - gain_or_bias(b.bias, 0));
 }
 
-// The sum of the absolute terms of a normalised row, including gain and bias. LayerNorm subtracts a mean, which has the
+// The sum of the absolute terms of a normalized row, including gain and bias. LayerNorm subtracts a mean, which has the
 // rounding errors of the row's entries.
 Tensor Readings::normalised_size(const Plan::Norm& norm, const Tensor& x) const {
   Tensor size;

@@ -51,7 +51,7 @@ class ReferenceCheck {
     for (const Unit& u : units_of(file_.outline, plan_, 1))
       if (count(u)) held.push_back(u);
     check(open_.empty(), "reference: '", open_.empty() ? "" : *open_.begin(),
-          "' is no reader's or writer's weight by the description");
+          "' is not the weight of a reader or writer in the description");
     for (const Unit& u : held) hold(u);
     return findings_;
   }

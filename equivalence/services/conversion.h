@@ -25,7 +25,8 @@ struct ConvertOptions {
   std::function<bool()> stop = [] { return false; };           // called between pieces of the work
 };
 
-// The files that the conversion writes and reads. Throws UsageError if the options do not fit each other or the files.
+// Lists the files that the conversion writes and reads. Throws UsageError if the options contradict each other or the
+// files.
 NamedFiles files_of(const ConvertOptions& options);
 
 struct Converted {
@@ -50,7 +51,7 @@ struct Converted {
 // of the functions that it calls.
 Converted convert(const ConvertOptions& options);
 
-// The results of the two verbs for programs.
+// The results of the two commands for programs.
 const reports::Schema<Converted>& convert_schema();
 const reports::Schema<Converted>& rotate_schema();
 

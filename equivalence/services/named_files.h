@@ -17,7 +17,7 @@ namespace isonorm::services {
 // or as several files, each with another word for the star in the last part of the path.
 enum class Written { whole, in_place, several };
 
-// A file or folder given by an option. An empty path means no file.
+// A file or folder that an option names. An empty path means no file.
 struct NamedFile {
   std::string option, path;
   Written written = Written::whole;      // outputs only

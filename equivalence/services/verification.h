@@ -30,7 +30,7 @@ struct Verified {
   std::string shown(bool quiet = false) const;  // the lines, each with its end
 };
 
-// The files that a verification reads.
+// Lists the files that a verification reads.
 NamedFiles files_of(const VerifyOptions& options);
 
 // Call files_of() and check_files() first. Throws UsageError if the options do not fit the files, Interrupted if it was

@@ -85,7 +85,7 @@ class EntryCheck::Comparer {
     const auto named = [&](const Part& other) { return other.name == part.name; };
     const auto& others = (&c == &first_ ? second_ : first_).parts();
     if (std::any_of(others.begin(), others.end(), named))
-      return incomparable(text("'", part.name, "' is one thing to the stream in the first and another in the second"));
+      return incomparable(text("'", part.name, "' has one role on the stream in the first and another in the second"));
     const bool bias = part.kind == Kind::bias || (part.kind == Kind::writer && part.name.ends_with("bias"));
     if (bias && is_zero(c.rows(part))) return;
     incomparable(text("only the ", which, " has '", part.name, "'"));

@@ -22,9 +22,9 @@ class Config {
   // architecture(): the first of "architectures". Both return "" if there is none.
   std::string architecture() const;
   std::string word(std::string_view key) const;
-  // The object with this name as a Config. Throws if there is none.
+  // Returns the object with this name as a Config. Throws if the object is missing.
   Config part(std::string_view key) const;
-  // The value as JSON; empty if it is missing or null.
+  // Returns the value as JSON; empty if the value is missing or null.
   std::string text_of(std::string_view key) const;
   // True if "auto_map" names a class in the model's own code.
   bool own_code() const;

@@ -81,10 +81,10 @@ struct Family {
 std::span<const Family> text_families();
 std::span<const Family> other_families();  // images, speech, several streams
 
-// The description of a folder, as JSON. In a converted folder the readers may contain the norms' gains and biases.
-// Throws if no row has this family, with the reason if it is known; if the row does not have the architecture; if
-// config.json has a value that the family refuses; if no stem fits; if a layer lacks a tensor or has one that the
-// program would ignore; or if a tied head has a tensor of its own whose numbers differ from the table's.
+// Returns the description of the model in a folder, as JSON. In a converted folder the readers may contain the norms'
+// gains and biases. Throws if no row has this family, with the reason if it is known; if the row does not have the
+// architecture; if config.json has a value that the family refuses; if no stem fits; if a layer lacks a tensor or has
+// one that the program would ignore; or if a tied head has a tensor of its own whose numbers differ from the table's.
 std::string describe(const Folder& folder);
 
 }  // namespace isonorm::hub

@@ -57,7 +57,7 @@ struct Port {
 
 std::span<const Port> ports();
 
-// The row with this "model_type". Throws, listing the known ones.
+// Finds the row with this "model_type". If there is none, throws an error that lists the known types.
 const Port& port_named(std::string_view type);
 
 // An option of ours with its value. key: the key of config.json that determines it; empty: every model of the family

@@ -162,7 +162,7 @@ void check_new_folder(const std::string& path, const std::string& beside) {
   while (!fs::exists(around)) around = around.parent_path();
   const bool writable = faccessat(AT_FDCWD, around.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
   const int reason = errno;
-  check_io(fs::is_directory(around), path, ": ", around.string(), " is no folder");
+  check_io(fs::is_directory(around), path, ": ", around.string(), " is not a folder");
   check_io(writable, path, ": cannot be made in ", around.string(), ": ", std::strerror(reason));
   for (const fs::path& file : companions(beside)) open_bytes(file.string());
 }

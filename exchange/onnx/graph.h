@@ -51,7 +51,7 @@ class Message {
   std::string bytes_;
 };
 
-// The ONNX number of a dtype. Throws if it is not f32, f64 or i64.
+// Returns the ONNX number of a dtype. Throws for dtypes other than f32, f64 and i64.
 int64_t data_type(DType dtype);
 
 using Value = std::string;  // the name of a node's output, an input or a constant

@@ -17,12 +17,13 @@ struct Needed {
   double floor = 0;   // the least g, if f is criterion.h's
 };
 
-// The factor and the floor of today's bound, read from criterion.h: 30 and 64.
+// Return the factor and the floor of the present bound, read from criterion.h: 30 and 64.
 double bound_factor(DType dtype);
 double bound_floor(DType dtype);
 
-// The bound that one run needs: the largest over steps and over loss, gradient and weights. control: D_c(t), as
-// running_maximum() gives it. Infinite if a deviation above the floor meets controls of 0, or is NaN.
+// Returns the bound that one run needs: the largest over steps and over loss, gradient and weights. control: D_c(t), as
+// running_maximum() gives it. Infinite if a deviation above the floor occurs while the controls are 0, or if a
+// deviation is NaN.
 Needed needed(const Deviations& run, const Deviations& control, DType dtype);
 
 using DrawnProof = std::array<Needed, 3>;  // by run
@@ -53,10 +54,10 @@ struct Tail {
 // floor(share n) < 2.
 std::optional<Tail> fit_tail(std::vector<double> sample, double share);
 
-// The value that a fraction `rate` of the sample exceeds: number floor(rate n), from 0, of the n values in descending
-// order.
+// Returns the value that a fraction `rate` of the sample exceeds: number floor(rate n), from 0, of the n values in
+// descending order.
 double exceeded_by(std::vector<double> sample, double rate);
-// The fraction of the sample above x.
+// Returns the fraction of the sample above x.
 double part_above(const std::vector<double>& sample, double x);
 
 }  // namespace isonorm::equivalence

@@ -16,11 +16,11 @@ namespace isonorm::papers {
 
 struct ExperimentOptions {
   uint64_t seed = 1;
-  std::string data = {};  // text file or image folder to read; empty: made text or Fashion-MNIST
+  std::string data = {};  // text file or image folder to read; empty: generated text or Fashion-MNIST
   int seeds = 0;          // number of repetitions, for experiments that take it; 0: the experiment's default
   bool full = false;      // the larger scale, if there is one: minutes instead of seconds
   Device device = kCpu;   // the device that computes
-  // Called now and then with the progress, by one thread at a time. Returns false to stop.
+  // Called repeatedly with the progress, by one thread at a time. Returns false to stop.
   std::function<bool(const std::string&)> progress = {};
   // Called between two steps, by any thread. Returns true to stop.
   std::function<bool()> stop = {};
@@ -75,7 +75,7 @@ Measure invariance, trajectories, paper_curves, paper_speed, norm_cost, conversi
 
 // All experiments.
 std::span<const Experiment> experiments();
-// The experiment of this name. Throws an error that lists the names if there is none.
+// Finds the experiment with this name. If there is none, throws an error that lists the names.
 const Experiment& find_experiment(std::string_view name);
 
 // The report: claim, verdict, tables and figures.

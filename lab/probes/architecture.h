@@ -30,14 +30,14 @@ struct Architecture {
   bool tied() const { return other_output && has(*model, "tied"); }
 };
 
-// Width 2: a normalised row is (s, -s) with |s| near 1, so only its sign is left and its gradient is almost 0. Not in
+// Width 2: a normalized row is (s, -s) with |s| near 1, so only its sign is left and its gradient is almost 0. Not in
 // architectures().
 inline constexpr Architecture kWidth2 = {
     "width 2", &training::kGpt, 2, 1, 1, 2, 8, nn::Activation::gelu, nn::Positions::learned, false, false, true};
 
 // At most 2 blocks and width 48.
 std::span<const Architecture> architectures();
-// The architecture with this name. Throws listing all.
+// Finds the architecture with this name. If there is none, throws an error that lists all names.
 const Architecture& architecture(std::string_view name);
 
 // True if the model, optimizer or connections are a program's own.

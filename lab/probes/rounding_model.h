@@ -51,7 +51,7 @@ class Rounding {
 
 class RoundingModel : public Training {
  public:
-  // True if this class implements models of these options: a Vit or a Gpt with pre-normalised connections.
+  // True if this class implements models of these options: a Vit or a Gpt with pre-normalized connections.
   static bool writes_out(const training::TrainingOptions& options);
   // raw: the weights of the Pre-LN model, as numbers of `dtype`. Readers and writers of `form` are mapped as in
   // streams/stream.h and rounded once. Throws unless writes_out(options).
@@ -63,7 +63,7 @@ class RoundingModel : public Training {
   nn::Module& model() override;  // throws: there are no modules
 
   const Tensor& logits() const { return logits_; }
-  // Values at whose sign changes the function jumps: the inputs of ReLUs; for width 2, whose normalised rows are signs,
+  // Values at whose sign changes the function jumps: the inputs of ReLUs; for width 2, whose normalized rows are signs,
   // the lengths of the stream's rows, which are 0 there.
   const std::vector<Tensor>& kinks() const { return kinks_; }
 

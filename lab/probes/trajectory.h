@@ -42,7 +42,7 @@ inline std::string name_of(const Trajectory& t) {
   return *t.regime ? text(t.architecture.name, ", ", t.regime) : name_of(t.architecture);
 }
 
-// Trains `steps` steps on made examples at a constant rate, and kNegativeSteps steps of negative controls, which
+// Trains `steps` steps on generated examples at a constant rate, and kNegativeSteps steps of negative controls, which
 // determine the horizon. If `go_on` stopped it, it is undecided.
 Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int controls, uint64_t seed,
                               const Continue& go_on = {}, const Regime* regime = nullptr);

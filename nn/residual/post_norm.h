@@ -1,4 +1,4 @@
-// Post-normalised residual connections. The last block's output is normalised already, so there is no norm before the
+// Post-normalized residual connections. The last block's output is normalized already, so there is no norm before the
 // head, and none before the first block (Xiong et al., 2002.04745, figure 1a).
 //   post_ln   x <- LayerNorm(x + branch(x)), as in the original Transformer (Vaswani et al., 1706.03762)
 //   mix_ln    Post-LN in the first quarter of the blocks, rounded down, Pre-LN in the others, and a norm before the
@@ -22,7 +22,7 @@
 
 namespace isonorm::nn {
 
-// The place of a connection among the post-normalised ones.
+// The place of a connection among the post-normalized ones.
 struct PostPlace {
   bool first = false;  // its rows are the embeddings
   bool last = false;   // its result goes to pre-normalised connections
@@ -46,7 +46,7 @@ class PostNorm : public Connection {
   double alpha_;
 };
 
-// The place of sub-layer i's connection in a block. last: the block is the last post-normalised one.
+// The place of sub-layer i's connection in a block. last: the block is the last post-normalized one.
 PostPlace post_place(const BlockPlace& place, int64_t i, bool last = false);
 
 // An Arrangement::block: connections of class C, each made of its place and `more`.
@@ -57,8 +57,8 @@ BlockConnections post_block(int64_t width, const ConnectionOptions& norms, const
                        [&](int64_t i) { return std::make_unique<C>(width, norms, post_place(place, i), more...); });
 }
 
-// The connection through which the head reads after post-normalised connections: the residual stream itself, because
-// its rows are normalised already. `gained`: the norms have a gain.
+// The connection through which the head reads after post-normalized connections: the residual stream itself, because
+// its rows are normalized already. `gained`: the norms have a gain.
 class PostEnd : public PreNorm {
  public:
   PostEnd(int64_t width, const ConnectionOptions& o)
@@ -74,7 +74,8 @@ std::unique_ptr<Connection> bare_last(int64_t width, const ConnectionOptions& no
 
 BlockConnections post_ln_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
 
-// The number of post-normalised blocks of Mix-LN. Throws, naming `name`, if it is 0: that would be Pre-LN.
+// Returns the number of post-normalized blocks of Mix-LN. Throws, naming `name`, if the number is 0, because the model
+// would be Pre-LN.
 int64_t mix_ln_posts(const char* name, int64_t depth);
 BlockConnections mix_ln_block(int64_t width, const ConnectionOptions& norms, const BlockPlace& place);
 

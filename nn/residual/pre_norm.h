@@ -1,4 +1,4 @@
-// Pre-normalised residual connections, with a norm before the head (Xiong et al., 2002.04745).
+// Pre-normalized residual connections, with a norm before the head (Xiong et al., 2002.04745).
 //   pre_ln              x <- x + branch(norm(x))
 //   layer_norm_scaling  the same, with norms in block l = 1, 2, ... that are multiplied by 1/sqrt(l) (Sun et al.,
 //                       2502.05795, equation 7). As in the paper, the factor is fixed, with or without a gain. In the

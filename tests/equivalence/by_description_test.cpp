@@ -94,5 +94,5 @@ TEST_CASE("convert by description: compressed streams, and lengths that are the 
   const streams::Plan without = streams::plan_in(streams::Layout::from_json(other), state, Form::layer_norm);
   CHECK_THAT(
       compare_entries(state, parsed(R"("not_on_stream": ["inner"])", Form::layer_norm, state), state, without).reason,
-      StartsWith("'out.bias' is one thing to the stream"));
+      StartsWith("'out.bias' has one role on the stream"));
 }

@@ -228,7 +228,7 @@ TEST_CASE("what a description of these gets wrong is refused by name") {
     INFO(json);
     CHECK_THROWS_WITH(placed(json, s), Contains(says));
   };
-  refused("\"norm\": \"e\"", "\"norm\": \"n\"", "and a reader reads through it, too");
+  refused("\"norm\": \"e\"", "\"norm\": \"n\"", "so no reader may read through it");
   refused("\"width\"", "\"kept\": [\"e\"], \"width\"", "norm 'e' cannot keep its gain");
   refused("\"norm\": \"e\"", "\"norm\": \"x\"", "go through norm 'x', which is not there");
   refused("\"out\": 0", "\"out.bias\": 0, \"out.weight\": {\"dim\": 0, \"norm\": \"e\"}",

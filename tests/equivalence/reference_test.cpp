@@ -233,9 +233,9 @@ TEST_CASE("reference: what it may not be") {
   refused(reader, {}, {}, "holds nothing");
   refused(reader, x, {}, "'h.0.mlp.c_fc.weight.input' has no 'h.0.mlp.c_fc.weight.output'");
   refused(reader, {}, y, "has no 'h.0.mlp.c_fc.weight.input'");
-  refused("h.0.mlp.c_fc", x, y, "'h.0.mlp.c_fc' is no reader's or writer's weight");
-  refused("h.0.mlp.c_proj.bias", x, y, "'h.0.mlp.c_proj.bias' is no reader's");
-  refused("h.0.ln_1.weight", x, y, "'h.0.ln_1.weight' is no reader's");
+  refused("h.0.mlp.c_fc", x, y, "'h.0.mlp.c_fc' is not the weight of a reader or writer");
+  refused("h.0.mlp.c_proj.bias", x, y, "'h.0.mlp.c_proj.bias' is not the weight of a reader");
+  refused("h.0.ln_1.weight", x, y, "'h.0.ln_1.weight' is not the weight of a reader");
   refused(reader, narrow(x, 2, 0, 5), y, "shape [1, 7, 5], expected rows of 24");
   refused(reader, x, narrow(y, 2, 0, 5), "shape [1, 7, 5], expected rows of 96");
   refused(reader, x, narrow(y, 1, 0, 5), "has 5 rows, 'h.0.mlp.c_fc.weight.input' 7");

@@ -101,7 +101,7 @@ TEST_CASE("a model's options go into a file as text and come back") {
   } wrong[] = {{"kind", "rnn", "'rnn'"},
                {"width", "9x", "model.width' is '9x'"},
                {"form", "batch_norm", "'batch_norm'"},
-               {"colour", "red", "model file: entry 'model.colour' is no option of a vit"},
+               {"colour", "red", "model file: entry 'model.colour' is not an option of a vit"},
                {"connection", "post", "entry 'model.connection' is 'post', expected one of pre_ln|post_ln|"},
                {"precision", "f16", "entry 'model.precision' is 'f16', expected one of full|bf16"}};
   for (const auto& [key, value, says] : wrong) {

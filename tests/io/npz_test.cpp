@@ -67,10 +67,10 @@ TEST_CASE("npz: hostile files") {
     const char* says;
   };
   const std::vector<Case> cases = {
-      {"", "no zip archive"},
-      {"PK\3\4", "no zip archive"},
-      {good.substr(0, good.size() - 1), "no zip archive"},
-      {good + "x", "no zip archive"},
+      {"", "not a zip archive"},
+      {"PK\3\4", "not a zip archive"},
+      {good.substr(0, good.size() - 1), "not a zip archive"},
+      {good + "x", "not a zip archive"},
       {"x" + good, "expected it to end at byte"},
       {patched(6, 1, 4), "the directory lies at byte 1"},
       {patched(6, 0xffffffff, 4), "the directory lies at byte 4294967295"},

@@ -86,7 +86,7 @@ TEST_CASE("torch: nothing but tensors is read, and nothing is run") {
     const char* says;
   };
   const std::vector<Case> cases = {
-      {"", "no zip archive"},
+      {"", "not a zip archive"},
       {"\x80\2.", "before PyTorch 1.6"},
       {zip({{.name = "a/data.pkl", .bytes = "", .method = 8}}), "is deflated"},
       {zip({{.name = "data.pkl", .bytes = "", .method = 0}}), "are not in one folder"},

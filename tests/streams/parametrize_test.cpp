@@ -182,7 +182,7 @@ TEST_CASE("layout: what it does not fit is refused in one line") {
   refused(layout().scale("down.weight", "gamma"), stream,
           "the layer scale 'gamma' does not belong to a BranchOutput 'down'");
   refused(layout().tied({"entry.weight", "out.weight", "", "norm"}), stream, "the model has no head 'out.weight'");
-  refused(Layout().reads("up", "norm2"), stream, "'up' reads through 'norm2', which is no norm of this model");
+  refused(Layout().reads("up", "norm2"), stream, "'up' reads through 'norm2', which is not a norm of this model");
   refused(Layout().reads("up", "*"), stream, "more stars");
   refused(Layout().writes("up"), stream, "up writes 12, the stream's width is 8");
   refused(layout(), Stream(Form::rms_norm, 9), "the stream's width is 9");

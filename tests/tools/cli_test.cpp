@@ -72,7 +72,7 @@ TEST_CASE("cli: usage errors exit with 2 and name the fault") {
       {"prove --model gpt", "--data"},
       {"prove --dtype bf16", "f32|f64"},
       {"prove --optimizer newton", "adamw"},
-      {"prove --against gpu", "--against: \"gpu\" is no device, expected cpu, cuda or cuda:N"},
+      {"prove --against gpu", "--against: \"gpu\" is not a device, expected cpu, cuda or cuda:N"},
       {"prove --against cpu", "--against: cpu is where the reference is trained"},
       {"prove --json x --log x", "--log"},
       {"prove --certificate --against cuda", "--against cannot be used with --certificate"},

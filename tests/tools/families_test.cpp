@@ -68,12 +68,12 @@ TEST_CASE("families: with --fold none the names are the source's and the head's;
   CHECK(fs::exists(f / "next/config.json"));
   f.succeeds("convert " + folder + " @parents/of/out --to rms_norm -q");  // with its parents
   CHECK(read(f / "parents/of/out/config.json") == read(f / "next/config.json"));
-  f.refuses("convert " + folder + " @next/config.json/out --to rms_norm", 4, "next/config.json is no folder");
+  f.refuses("convert " + folder + " @next/config.json/out --to rms_norm", 4, "next/config.json is not a folder");
   f.refuses("convert @out @again --to crms_norm", 3, "it was converted already");
   f.refuses("convert " + folder + " @out --to rms_norm", 3, "it is there already");
-  f.refuses("convert " + folder + " @none --to rms_norm --max-shard-size 5.5.5GB", 2, "is no size");
+  f.refuses("convert " + folder + " @none --to rms_norm --max-shard-size 5.5.5GB", 2, "is not a size");
   f.refuses("convert " + folder + " @none --to rms_norm --max-shard-size 0.5", 2,
-            "\"0.5\" is no size from 1 byte to below 2^63");
+            "\"0.5\" is not a size from 1 byte to below 2^63");
   f.refuses("convert " + folder + " @crms --to crms_norm --fold none", 3, "is to keep its gain of 12 entries");
   CHECK_FALSE(fs::exists(f / "crms"));
 }

@@ -169,7 +169,7 @@ TEST_CASE("train --log FILE.csv: a row per step and test pass; one training, cut
   f.refuses(train + "--log @l.csv", 3, "has rows of a training; a CSV log is for one training: choose another file");
   f.refuses(train + "--log @text.txt.csv --data @none", 4, "none");
   write_text(f / "foreign.csv", "a,b\n1,2\n");
-  f.refuses(train + "--log @foreign.csv", 3, "this is no log");
+  f.refuses(train + "--log @foreign.csv", 3, "this is not a log");
 
   const std::string part = kTrain + "--steps 400 --evaluate-every 20 --log @p.csv --checkpoint @p ";
   f.gives(130, part, {.interrupt_after = "step 100/"});

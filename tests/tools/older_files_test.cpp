@@ -104,6 +104,6 @@ TEST_CASE("older files: the order of dropout and map, once an option, is read if
   f.succeeds("train --data @text.txt --steps 4 --extend -q --threads 1 --checkpoint @new");
   check_same_weights(f / "old", f / "new");
   say("first");
-  f.refuses("verify @old @new", 3, "entry 'model.recentring' is no option of a ");
+  f.refuses("verify @old @new", 3, "entry 'model.recentring' is not an option of a ");
   f.refuses("train --data @text.txt --steps 6 --extend -q --checkpoint @old", 3, "model.recentring");
 }

@@ -43,7 +43,7 @@ TEST_CASE("a file with NUL bytes is no text, for every verb; --text reads it all
   const Folder f;
   f.succeeds("tokenize " + kTok + " " + kText + " @ids");
   f.succeeds("train +small --steps 1 -q --checkpoint @model");
-  const std::string says = f / "ids" + ": is no text: it has a NUL byte at position 1; ";
+  const std::string says = f / "ids" + ": is not a text: it has a NUL byte at position 1; ";
   for (const std::string verb : {"train +small -q", "prove +small -q", "lr-find +small -q", "table --model gpt",
                                  "evaluate @model", "sample @model abc", "train -q --init @model"})
     f.refuses(verb + " --data @ids", 3, says);

@@ -26,7 +26,7 @@ TEST_CASE("numbers beyond the range of an option are refused with the word and t
       {"compare @a @b --tolerance 1", "--tolerance: \"1\" is not a number from 0 to below 1"},
       {"explain layer_norm 1,2 --eps inf", "--eps: \"inf\" is not a number from 0 on"},
       {"export @a @b --max-shard-size 9223372036854775808",
-       "--max-shard-size: \"9223372036854775808\" is no size from 1 byte to below 2^63"},
+       "--max-shard-size: \"9223372036854775808\" is not a size from 1 byte to below 2^63"},
       {"lr-find +small --to 1e308", "--from 1e-06 --to 1e+308: expected two rates above 0"},
       {"lr-find +small --to 1e309", "--to: \"1e309\" is not a number above 0"}};
   for (const auto& [line, says] : wrong) f.refuses(line, 2, says);

@@ -50,7 +50,7 @@ TEST_CASE("foreign logs: a line without an end is refused, a test before the fir
   for (auto read : {+[](std::istream&log, const Manifest&m) { logged_course(log, m, 1); },
                     +[](std::istream&log, const Manifest&m) { logged_bytes(log, m, 1); }}) {
     std::istringstream log(endless);
-    CHECK_THROWS_WITH(read(log, manifest), Contains("a line has more than 16777216 bytes: this is no log"));
+    CHECK_THROWS_WITH(read(log, manifest), Contains("a line has more than 16777216 bytes: this is not a log"));
   }
   std::istringstream log(log_manifest(manifest) +
                          log_evaluation({.step = -5, .loss = 1, .predictions = 1}, Input::images));

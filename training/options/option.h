@@ -58,7 +58,7 @@ std::string word_of(std::string_view name);
 // The names of an enumeration's values, in the order of the values.
 template <class E> struct ValueNames;
 
-// How an option of type T is written and read.
+// Writes and reads the value of an option of type T.
 template <class T> struct Word {
   static constexpr bool whole = std::is_integral_v<T>;
   static_assert(whole || std::is_same_v<T, double>);
@@ -138,7 +138,8 @@ template <class T> struct Word<std::optional<T>> : Word<T> {
   static bool allowed(const std::optional<T>& value, Limits l) { return !value || Word<T>::allowed(*value, l); }
 };
 
-// Makes an Option for each member that it is shown, or only for the member called `only`. Options refer to the members.
+// Makes an Option for each member that is passed to it, or only for the member called `only`. Options refer to the
+// members.
 class Fields {
  public:
   template <class T>

@@ -19,12 +19,12 @@ template <class Rows> std::string names_of(const Rows& rows, const char* separat
   return names;
 }
 
-// The row with this name, or the end if there is none.
+// Finds the row with this name. Returns the end of the table if there is none.
 template <class Rows> auto row_at(const Rows& rows, std::string_view name) {
   return std::find_if(std::begin(rows), std::end(rows), [&](const auto& row) { return row_name(row) == name; });
 }
 
-// The row with this name. Throws if there is none, as `what`, listing all names.
+// Finds the row with this name. If there is none, throws an error about `what` that lists all names.
 template <class Rows> const auto& row_named(const Rows& rows, std::string_view name, const char* what) {
   const auto at = row_at(rows, name);
   check(at != std::end(rows), what, ": none is called '", name, "'; there are ", names_of(rows));

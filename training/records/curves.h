@@ -11,7 +11,7 @@ namespace isonorm::training {
 
 inline constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();  // interrupts a line
 
-// The mean over the last `window` values; kNothing before the window is full.
+// Returns at each step the mean over the last `window` values; kNothing before the window is full.
 inline std::vector<double> running_mean(const std::vector<double>& values, size_t window) {
   std::vector<double> means(values.size(), kNothing);
   for (size_t t = window; t <= values.size(); ++t) {
@@ -22,7 +22,7 @@ inline std::vector<double> running_mean(const std::vector<double>& values, size_
   return means;
 }
 
-// A value for each step from 1 on; kNothing for steps that are missing in the log.
+// Returns a value for each step from 1 on; kNothing for steps that are missing in the log.
 inline std::vector<double> per_step(const TrainingCourse& course,
                                     const std::function<double(const TrainingStep&)>& value) {
   std::vector<double> values(course.steps.empty() ? 0 : static_cast<size_t>(course.steps.back().step), kNothing);
@@ -30,7 +30,7 @@ inline std::vector<double> per_step(const TrainingCourse& course,
   return values;
 }
 
-// A value for each step, interpolated linearly between evaluations.
+// Returns a value for each step, interpolated linearly between evaluations.
 inline std::vector<double> between(const std::vector<Evaluation>& evaluations,
                                    const std::function<double(const Evaluation&)>& value) {
   std::vector<double> values(static_cast<size_t>(evaluations.back().step), kNothing);

@@ -31,9 +31,9 @@ struct TestPass {
 };
 
 // Runs the models in evaluation mode, without a graph, over source.test_rows. The prediction is the most likely class
-// (argmax of the logits along the last dimension). progress(batch, batches), if given, returns false to stop; then the
-// result is empty. The ranks of a group must hold the same models; they take the batches in turn, and all get the
-// scores of the whole pass, or nothing if one was stopped.
+// (argmax of the logits along the last dimension). If `progress` is set, progress(batch, batches) is called for every
+// batch and returns false to stop; then the result is empty. The ranks of a group must hold the same models. They
+// compute the batches in turn, and all ranks return the scores of the whole pass, or nothing if one rank was stopped.
 std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* const> models,
                                   const std::function<bool(int batch, int batches)>& progress = {},
                                   distributed::Group* group = nullptr);
@@ -47,9 +47,9 @@ std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* co
 // regression, pass a loss (below).
 Evaluation evaluate(nn::Module& model, const Examples& batch, int step);
 
-// The same with another loss. Correct predictions are counted, in a second forward pass, if targets are i64, the batch
-// has no other tensors (Examples::more), and model(inputs) has the targets' shape with an additional last dimension of
-// classes; otherwise predictions is 0.
+// Evaluates a model like the overload above, with another loss. Correct predictions are counted, in a second forward
+// pass, if targets are i64, the batch has no other tensors (Examples::more), and model(inputs) has the targets' shape
+// with an additional last dimension of classes; otherwise predictions is 0.
 Evaluation evaluate(nn::Module& model, const Examples& batch, int step, const Objective& loss);
 
 }  // namespace isonorm::training

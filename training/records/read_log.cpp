@@ -23,7 +23,7 @@ bool next_line(std::istream& log, std::string& line) {
       log.setstate(std::ios::eofbit);
       return !line.empty();
     }
-    check(line.size() < kLongestLogLine, "a line has more than ", kLongestLogLine, " bytes: this is no log");
+    check(line.size() < kLongestLogLine, "a line has more than ", kLongestLogLine, " bytes: this is not a log");
     line += static_cast<char>(c);
   }
 }

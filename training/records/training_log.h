@@ -31,8 +31,9 @@ struct LoggedTraining {
   TrainingCourse course;
 };
 LoggedTraining last_logged(std::istream& log);
-// Number of bytes of a log to keep when a training resumes after step `until` (0: it starts): everything before its
-// first later step, which was logged after the checkpoint, including other trainings' lines. Never ends within a line.
+// Returns the number of bytes of a log to keep when a training resumes after step `until` (0: it starts): everything
+// before its first later step, which was logged after the checkpoint, including other trainings' lines. Never ends
+// within a line.
 int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until);
 
 }  // namespace isonorm::training

@@ -56,7 +56,7 @@ inline constexpr const char* kTests = "tests";
 
 // Adds a content to a checkpoint.
 void add_content(Checkpoint& checkpoint, const std::string& name, const SavedContent& content);
-// The contents of a checkpoint. Tensors without the name of a content are the model's or the optimizer's.
+// Returns the contents of a checkpoint. Tensors without the name of a content are the model's or the optimizer's.
 SavedContents contents_of(const Checkpoint& checkpoint);
 
 //   {"critic", critic}    a module, an optimizer, an Ema, a BestLoss or another object that HasState
@@ -91,9 +91,9 @@ class Content {
   const std::string& name() const { return name_; }
   // "model", "average", "best", "state", "integer", "number", "text", "tensor", or of an optimizer its name().
   const std::string& kind() const { return kind_; }
-  // The state of now. Its tensors may be the object's own, which training changes.
+  // Returns the present state. Its tensors may be the object's own, which training changes.
   ContentState state() const { return state_(); }
-  // Takes over a copy of a state. Throws, and changes nothing, if it is the state of another object.
+  // Loads a copy of a state. Throws, and changes nothing, if the state is of another object.
   void load(const ContentState& state) const { load_(state); }
 
  private:

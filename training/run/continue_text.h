@@ -26,8 +26,8 @@ struct TextContinuation {
   nn::GenerateOptions generate = {};
   uint64_t seed = 0;
   Device device = kCpu;
-  // With count = 1: receives the prompt and its continuation while it grows, in whole UTF-8 characters and without the
-  // beginning of a stop word.
+  // With count = 1: receives the prompt and the continuation while the continuation grows, in whole UTF-8 characters
+  // and without the beginning of a stop word.
   std::function<void(std::string_view)> print = {};
   std::function<bool()> go_on = [] { return true; };  // called before a token is added to each text; false ends them
 };

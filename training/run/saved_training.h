@@ -18,8 +18,8 @@ namespace isonorm::training {
 //                                              {"opt_c", opt_c}, {"average", ema}, {"seen", seen}});
 //   for (int step = saved.done(); step < 1000; ++step) { ...; if (step % 100 == 99) saved.save(step + 1); }
 //
-// It keeps references to the contents. If a loop calls it, let it be the last callback, after the callbacks that change
-// the contents: loop.every(10min, std::ref(saved)).
+// A SavedTraining keeps references to the contents. In a loop, add it as the last callback, after the callbacks that
+// change the contents: loop.every(10min, std::ref(saved)).
 class SavedTraining {
  public:
   // If the file exists, the contents, the calling thread's random generator and done() take their values from it. If

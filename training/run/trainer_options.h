@@ -1,5 +1,4 @@
-// Options of a whole training, from its first step to its last: model, data and optimizer, and the files that it
-// leaves.
+// Options of a whole training, from its first step to its last: model, data and optimizer, and its output files.
 #pragma once
 
 #include <functional>
@@ -54,8 +53,8 @@ OptionList given_of(const TrainerOptions& options);
 // All options of a training, and its data.
 Manifest manifest_of(const TrainerOptions& options, const Source& source);
 
-// Returns true if another value of the option makes another training. File names, threads, devices and how often to
-// save do not.
+// Returns true if another value of the option makes another training. File names, threads, devices and the interval of
+// saving do not.
 bool is_of_identity(std::string_view name);
 // Returns true if a resumed training keeps the option, which is not part of its identity, unless another value is
 // given.

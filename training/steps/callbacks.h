@@ -35,7 +35,7 @@ class BestLoss {
   // patience: over() is true after this number of losses in a row without a new minimum; 0: never.
   explicit BestLoss(int patience = 0) : patience_(patience) {}
 
-  // Records a loss. True if it is the smallest so far; a NaN never is.
+  // Records a loss. Returns true if the loss is the smallest so far; false for a NaN.
   bool take(int step, double loss);
   bool over() const { return patience_ > 0 && since_ >= patience_; }
 

@@ -56,7 +56,7 @@ using Curve = reports::ChartLine;  // one value for each depth, block or step
 // The steps `by`, 2 `by`, ... up to `last`.
 std::vector<double> every(int64_t by, int64_t last);
 
-// Least-squares slope of log y over log x, from index `from` on. Throws if fewer than two values are left.
+// Returns the least-squares slope of log y over log x, from index `from` on. Throws if fewer than two values are left.
 double log_slope(const std::vector<double>& x, const std::vector<double>& y, size_t from);
 
 // The curves as a table with one column for each entry of `at` (a number of `axis`), and as a chart with a logarithmic

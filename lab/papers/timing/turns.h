@@ -16,13 +16,13 @@ namespace isonorm::papers {
 struct Median {
   double low, median, high;
 };
-// `values` must not be empty. The median of an even number of values is the mean of the middle two.
+// Computes the median; for an even number of values, the mean of the middle two. `values` must not be empty.
 Median median_of(std::vector<double> values);
 
 // "1.02 (0.98 to 1.05)" with `digits` digits after the point.
 reports::TextCell ratio_cell(const Median& ratio, int digits);
 
-// The machine that the times belong to: "8 threads, OpenBLAS 0.3.21 Haswell".
+// Describes the machine on which the times were measured: "8 threads, OpenBLAS 0.3.21 Haswell".
 std::string machine_text();
 
 struct TurnsOptions {
@@ -44,7 +44,7 @@ Turns in_turns(std::span<const std::function<double()>> works, const TurnsOption
 struct TimedSteps {
   std::vector<double> losses, seconds;
 
-  // Runs step(), which returns the loss.
+  // Runs step(), which returns the loss, and records its loss and time.
   void add(const std::function<double()>& step);
   // Means of `of` consecutive losses each.
   std::vector<double> means(size_t of) const;
