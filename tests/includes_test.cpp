@@ -286,34 +286,34 @@ TEST_CASE("one stem, one subject") {
   // Sources that do not, yet: parts of a subject whose header has another stem.
   const Set excepted = {"audit_text.cpp",           "compare_states.cpp",     "compare_tensors_document.cpp",
                         "compare_trajectories.cpp", "parameter_map_json.cpp", "verification.cpp"};
-  const std::map<std::string, Set> in_parts = {{"core/cpu/bf16/products.h", {"attention", "mlp"}},
-                                               {"core/kernels/attention.h", {"rotary"}},
-                                               {"core/kernels/images.h", {"conv", "conv_direct", "pool", "resample"}},
-                                               {"core/kernels/loss.h", {"softmax"}},
-                                               {"core/kernels/norm.h", {"group_norm"}},
-                                               {"core/kernels/random.h", {"dropout"}},
-                                               {"autograd/ops/images.h", {"conv", "interpolate", "pool"}},
-                                               {"autograd/ops/index.h", {"statistics"}},
-                                               {"autograd/ops/matmul.h", {"einsum"}},
-                                               {"autograd/ops/shape.h", {"arrange"}},
-                                               {"distributed/transport.h", {"mpi"}},
-                                               {"distributed/world.h", {"threads"}},
-                                               {"equivalence/judge/result_fields.h", {"grid_result", "proof_result"}},
-                                               {"io/data/decoder.h", {"jpeg", "png"}},
-                                               {"io/data/published_sets.h", {"cifar10", "fashion_mnist", "idx"}},
-                                               {"io/safetensors.h", {"safetensors_header"}},
-                                               {"io/tokenizers/steps.h", {"added_tokens", "nfc", "pattern"}},
-                                               {"io/torch_file.h", {"pickle"}},
-                                               {"io/unfinished.h", {"name_lock"}},
-                                               {"lab/certificate/certificate.h",
-                                                {"certificate_figures", "certificate_text", "certificate_verdict"}},
-                                               {"lab/probes/point_errors.h", {"point_verdict"}},
-                                               {"reports/svg.h", {"svg_dots"}},
-                                               {"streams/layout.h", {"layout_json"}}};
+  const std::map<std::string, Set> in_parts = {
+      {"core/cpu/bf16/products.h", {"attention", "mlp"}},
+      {"core/kernels/attention.h", {"rotary"}},
+      {"core/kernels/images.h", {"conv", "conv_direct", "pool", "resample"}},
+      {"core/kernels/loss.h", {"softmax"}},
+      {"core/kernels/norm.h", {"group_norm"}},
+      {"core/kernels/random.h", {"dropout"}},
+      {"autograd/ops/images.h", {"conv", "interpolate", "pool"}},
+      {"autograd/ops/index.h", {"statistics"}},
+      {"autograd/ops/matmul.h", {"einsum"}},
+      {"autograd/ops/shape.h", {"arrange"}},
+      {"distributed/transport.h", {"mpi"}},
+      {"distributed/world.h", {"threads"}},
+      {"equivalence/judge/result_fields.h", {"grid_result", "proof_result"}},
+      {"io/data/decoder.h", {"jpeg", "png"}},
+      {"io/data/published_sets.h", {"cifar10", "fashion_mnist", "idx"}},
+      {"io/safetensors.h", {"safetensors_header"}},
+      {"io/tokenizers/steps.h", {"added_tokens", "nfc", "pattern"}},
+      {"io/torch_file.h", {"pickle"}},
+      {"io/unfinished.h", {"name_lock"}},
+      {"lab/certificate/certificate.h", {"certificate_figures", "certificate_text", "certificate_verdict"}},
+      {"lab/probes/point_errors.h", {"point_verdict"}},
+      {"reports/svg.h", {"svg_dots"}},
+      {"streams/layout.h", {"layout_json"}}};
   for (const Source& s : sources()) {
     if (!kAllowed.count(room_of(s.path)) || !s.path.ends_with(".cpp")) continue;
     if (excepted.count(fs::path(s.path).filename().string())) continue;
-    if (s.path.starts_with("lab/papers/")) continue;  // a function each, declared in experiment.h
+    if (s.path.starts_with("lab/papers/")) continue;                     // a function each, declared in experiment.h
     if (s.path == "gpu/none.cpp" || s.path == "gpu/bind.cpp") continue;  // two definitions of start_cuda()
     // A row each, all of them declared in training_options.h; parts of folder.h, gguf.h and port.h.
     if (s.path.starts_with("training/models/") || s.path.starts_with("exchange/hub/")) continue;
