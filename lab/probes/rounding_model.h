@@ -8,6 +8,7 @@
 #include "equivalence/lockstep/training.h"
 #include "streams/stream.h"
 #include "training/model_options.h"
+#include "training/training_options.h"
 
 namespace isonorm::equivalence {
 

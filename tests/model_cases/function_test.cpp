@@ -106,7 +106,7 @@ TEST_CASE("models: without blocks a model computes, or its arrangement is refuse
     INFO(c.name);
     training::ModelOptions m = c.model;
     m.transformer().depth = 0;
-    if (a.bare_entry)
+    if (a.reads_embeddings)
       CHECK_THROWS_WITH(
           m.make(), text("transformer: depth 0 with connections ", a.name, ", which have norms only in their blocks"));
     else
