@@ -453,32 +453,18 @@ void Module::redo_on(Module& copy) const {
     children_[i]->redo_on(*copy.children_[i]);
 }
 
-void share_added_parametrisations(Module& copy, const Module& module) {
-  module.each_entry(module, Module::State::all, [&](const Module& holder, const Module::Registered& theirs) {
-    const std::string path = module.path_of(holder, theirs);
-    Parameter& mine = copy.find_entry(path, Module::State::all)->tensor;
-    Parametrisations all = mine.parametrisations();
-    const Parametrisations& from = theirs.tensor.parametrisations();
-    if (all.size() == from.size()) return;
-    const bool begin = all.size() < from.size() && std::equal(all.begin(), all.end(), from.begin(), [](auto& a, auto& b) {
-                         return typeid(*a) == typeid(*b);
-                       });
-    const auto reads = [](const auto& p) { return !p->reads().empty(); };
-    check(begin && std::none_of(from.begin() + std::ssize(all), from.end(), reads), "clone: '", path,
-          "' has a parametrisation that a copy cannot share (it reads other tensors, or stands before those of the "
-          "model); copy the model first and parametrize the copy");
-    all.insert(all.end(), from.begin() + std::ssize(all), from.end());
-    mine.set_parametrisations(std::move(all));
-  });
-}
-
 void copy_state(Module& copy, const Module& module) {
   for (const Module* m = module.parent_; m; m = m->parent_)
     check(!m->redo_, "clone: '", module.name(), "' is part of a model that was parametrized as a whole; clone that");
   check_whole(module, "clone");
   copy.tie_like(module);
   module.redo_on(copy);
-  share_added_parametrisations(copy, module);
+  module.each_entry(module, Module::State::all, [&](const Module& holder, const Module::Registered& theirs) {
+    const std::string path = module.path_of(holder, theirs);
+    const Module::Registered* mine = copy.find_entry(path, Module::State::all);
+    check(!mine || mine->tensor.parametrisations().size() == theirs.tensor.parametrisations().size(), "clone: '", path,
+          "' has a parametrisation that the module was not constructed with; clone first, then parametrize the copy");
+  });
   take_after(copy, module);
   copy.train(module.training_);
   copy.load_state_dict(module.state_dict());

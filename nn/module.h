@@ -214,7 +214,6 @@ class Module {
  private:
   friend class ModuleScope;
   friend void copy_state(Module& copy, const Module& module);
-  friend void share_added_parametrisations(Module& copy, const Module& module);
   friend void share_state(Module& twin, const Module& module);
   enum class State { parameters, all };
   struct Registered {
@@ -313,8 +312,8 @@ template <class M, class... Arguments> M rebuild(const M& module, Arguments&&...
 
 // A second module like `module` (rebuild()) with its values and tensors of its own, on its device. Frozen parameters
 // are frozen in the copy, too. Layers of this library need no arguments, alone or in containers. No initial values are
-// drawn (SkipInit), and the default generator keeps its state. Parametrisations that were added to the finished module
-// are shared; throws if one of them reads other tensors, which the copy would share, too.
+// drawn (SkipInit), and the default generator keeps its state. Throws if a parametrisation was added to the finished
+// module: clone first, then parametrize the copy.
 template <class M, class... Arguments> M clone(const M& module, Arguments&&... arguments) {
   const DrawsFrom back_afterwards(default_generator());
   const SkipInit skip;

@@ -66,8 +66,6 @@ ModelOptions::ModelOptions(const Metadata& description, ModelList models)
     check(option.set(word), "model file: entry '", key, "' is ", Shown{word}, ", expected ", option.expected);
     known += at != description.end();
   }
-  check(!row_->causal || transformer().causal, "model file: entry 'model.causal' is false, but a ", row_->name,
-        " is causal");
   if (known == description.size()) return;
   for (const auto& [key, value] : description)
     check(key == kModelKind || is_removed(key, value) ||

@@ -55,10 +55,11 @@ class Cutter {
 
  private:
   Unit start(const std::string& name) const {
-    Unit u{{.form = plan_.form, .width = plan_.width, .writers = {}, .readers = {}, .norms = plan_.norms, .others = {}},
-           {name}};
+    Unit u;
+    u.plan.form = plan_.form, u.plan.width = plan_.width, u.plan.norms = plan_.norms;
     u.plan.blind = plan_.blind, u.plan.recentred = plan_.recentred;
     u.plan.rotation = plan_.rotation, u.plan.rotation_error = plan_.rotation_error;
+    u.names = {name};
     cut(u);
     return u;
   }

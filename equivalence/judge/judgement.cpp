@@ -44,6 +44,8 @@ std::string line_of(const Deviation& d) {
 
 }  // namespace
 
+bool Deviation::explained() const { return size <= bound; }
+
 std::string where_to_look(const std::string& at, const std::vector<CompareCount>& counts) {
   std::vector<std::string> agree, differ;
   size_t agreeing = 0, differing = 0;

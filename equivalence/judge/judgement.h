@@ -39,7 +39,7 @@ struct Deviation {
   double control = 0;                // verify: the deviation if every weight moves by one ulp
   NumberFormat format = DType::f64;  // verify: the coarsest format of a weight that the control moved
 
-  bool explained() const { return size <= bound; }  // by rounding; false for NaN
+  bool explained() const;  // by rounding; false for NaN, also in programs that are compiled with -ffast-math
 };
 
 // How many tensors of a quantity were compared at a step or point, and how many differ.

@@ -1,4 +1,4 @@
-// Functions that the services for checkpoint files share: model descriptions, inputs for a described model, and the
+// Internal: functions that the services for checkpoint files share: model descriptions, inputs for a described model, and the
 // report text about a comparison.
 #pragma once
 

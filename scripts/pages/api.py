@@ -12,7 +12,7 @@ _SECTIONS = {
     "Training": ["training", "optim", "io/data", "io/tokenizers"],
     "Tensors and functions": ["core", "autograd"],
     "Equivalence tests": ["equivalence", "reports"],
-    "Files": ["io"],
+    "Files": ["io", "exchange"],
     "Several processes, GPUs": ["distributed", "gpu"],
     "Inside: kernels and memory": ["core/formulas", "core/kernels", "core/memory", "core/system", "autograd/fused"],
 }

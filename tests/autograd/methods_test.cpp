@@ -115,7 +115,7 @@ TEST_CASE("indices are views") {
   check_equal(row + 1, {4}, {5, 6, 7, 8});
   CHECK(row.sum().item() == 22);
   CHECK_THAT(thrown([&] { x[2]; }), Contains("index 2") && Contains("[2, 3, 4]"));
-  CHECK_THAT(thrown([&] { x(0, 0, 0, 0); }), Contains("index: 4 dimensions") && Contains("[2, 3, 4]"));
+  CHECK_THAT(thrown([&] { x(0, 0, 0, 0); }), Contains("index: 4 indices") && Contains("[2, 3, 4]"));
   CHECK_THAT(thrown([&] { x(Ellipsis, Ellipsis); }), Contains("Ellipsis is given 2 times"));
   CHECK_THAT(thrown([&] { x[Slice(0, 2, -1)]; }), Contains("step -1"));
 }

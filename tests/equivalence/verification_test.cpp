@@ -246,7 +246,7 @@ TEST_CASE("verify: what the function cannot see is no difference") {
   const ModelFile bare = gpt_file(small_gpt({.final_norm = false}));
   check_different(bare, edited(bare, "token.weight", shifted(0, 8, 1)), "token.weight");
   // Slices of stored tensors are along the stream, too: row 2 of eight, column 5, is entry 2 of slice 5.
-  check_different(bare, edited(bare, "blocks.0.attn.proj.weight", shifted(21, 22, 1)), "attn.proj.weight[5, 2] is");
+  check_different(bare, edited(bare, "blocks.0.attn.proj.weight", shifted(21, 22, 1)), "attn.proj.weight[2, 5] is");
   CHECK(verify_models(bare, bare).equivalent());
   const ModelFile rms = converted(file, Form::rms_norm);
   check_different(rms, edited(rms, "token.weight", shifted(0, 8, 1)), "token.weight");

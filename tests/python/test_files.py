@@ -152,7 +152,7 @@ class Proofs(InAFolder):
             ({"width": "wide"}, "wide"),
             ({"forms": ["sandwich"]}, "sandwich"),
             ({"controls": 0}, "controls"),
-            ({"precision": "bf16"}, "no option of a proof"),
+            ({"precision": "bf16"}, "not an option of a proof"),
         ):
             with self.assertRaisesRegex(ValueError, message):
                 isonorm.prove(**{**self.small, **wrong})

@@ -34,7 +34,7 @@ void use([[maybe_unused]] nn::Sequential& net, [[maybe_unused]] const nn::Sequen
   net.append(std::move(fixed));
 #elif REFUSED == 8  // give std::move(m), nn::clone(m) or nn::shared(m)
   auto copy = fixed;
-#elif REFUSED == 9  // the argument is no nn::Module; write nn::Relu() for relu
+#elif REFUSED == 9  // the argument is not an nn::Module; write nn::Relu() for relu
   net.append(relu);
 #elif REFUSED == 10  // nn::MultiheadAttention(12, {.heads = 3})
   nn::MultiheadAttention attention(12, 3);

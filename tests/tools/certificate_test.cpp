@@ -77,7 +77,7 @@ TEST_CASE("experiment: a confirmed claim is 0, with table, report, JSON and pict
   CHECK(object["experiment"] == "invariance");
   CHECK(object["verdict"] == "confirmed");
   CHECK(object["environment"]["seed"] == 3);
-  CHECK(object["tables"][0]["heading"] == "What a norm does not see");
+  CHECK(object["tables"][0]["heading"] == "Invariance of norms");
   CHECK(object["tables"][0]["rows"].size() > 2);
   CHECK(object["figures"].size() >= 1);
   for (const char* file : {"r.html", "pictures/invariance-table.svg", "pictures/invariance-gradient.svg"})

@@ -109,7 +109,7 @@ TEST_CASE("families: a config.json without an exact form or a row is refused wit
       {"gpt2", "tie_word_embeddings", false, "there is no 'lm_head.weight'"},
       {"gptj", "tie_word_embeddings", true, "but their numbers differ"},
       {"opt", "do_layer_norm_before", false, "Post-LN"},
-      {"opt", "layer_norm_elementwise_affine", false, "no place for 'model.decoder.final_layer_norm.bias' and would"},
+      {"opt", "layer_norm_elementwise_affine", false, "has no tensor 'model.decoder.final_layer_norm.bias'"},
       {"falcon", "parallel_attn", false, "has a gain, and the folder has none"},
       {"stablelm", "use_parallel_residual", true, "is unexpected: its role on the stream"}};
   for (const Case& c : cases) {

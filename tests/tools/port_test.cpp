@@ -147,7 +147,7 @@ TEST_CASE("port: a value without a counterpart is refused in a line that names i
       {"gpt2", "tie_word_embeddings", false, "there is no tensor 'lm_head.weight'"},
       {"gpt2", "quantization_config", {{"bits", 4}}, "quantization_config"},
       {"gpt2", "auto_map", {{"AutoModelForCausalLM", "code.Model"}}, "code of its own"},
-      {"gpt2", "num_hidden_layers", 1, "\"num_hidden_layers\" is '1' and \"n_layer\" is '2', two names of"},
+      {"gpt2", "num_hidden_layers", 1, "\"num_hidden_layers\" is '1' and \"n_layer\" is '2', two names for"},
       {"gpt2", "hidden_size", 15, "\"hidden_size\" is '15' and \"n_embd\" is"},
       {"llama", "rope_theta", 5000, "\"rope_parameters.rope_theta\" is '500.0' and \"rope_theta\" is '5000'"},
       {"olmo", "rope_parameters", {{"rope_theta", 1e4}, {"type", "linear"}}, "\"rope_parameters.type\" is"},

@@ -29,7 +29,6 @@ TEST_CASE("train: a checkpoint knows what it is; what is said beside it has to a
   const Checkpoint whole = load_checkpoint(f / "c");
   for (const auto& [name, value, says] : std::vector<std::tuple<std::string, std::string, std::string>>{
            {"model.width", "wide", "model file: entry 'model.width' is 'wide', expected a whole number from 2 to "},
-           {"model.causal", "false", "model file: entry 'model.causal' is false, but a gpt is causal"},
            {"step", "5", "it is after step 5, its optimizer after 6\n"},  // parts that contradict each other
            {"unknown_option", "5", "unknown_option"},
            {"width", "9", "width"},

@@ -31,7 +31,7 @@ TEST_CASE("numbers beyond the range of an option are refused with the word and t
       {"lr-find +small --to 1e309", "--to: \"1e309\" is not a number above 0"}};
   for (const auto& [line, says] : wrong) f.refuses(line, 2, says);
   for (const char* size : {"1e3", "-1", "1.5.5GB", "GB", "5XB", "0", "0.4", "8EiB"})
-    f.refuses(text("export @a @b --max-shard-size ", size), 2, text('"', size, "\" is no size"));
+    f.refuses(text("export @a @b --max-shard-size ", size), 2, text('"', size, "\" is not a size"));
   f.succeeds("lr-find +small --steps 20 --from 1 --to 1e300");
 }
 
