@@ -30,7 +30,8 @@ class LayerScale : public Parametrisation {
 // mask has one value per entry, keep one per sample. Both are drawn from the default generator, so runs in lockstep
 // draw the same values if every step sets the same generator state. The layer scale is the first parametrisation of
 // weight and bias. Output maps with which the parametrisations of weight and bias both end
-// (Parametrisation::is_output_map) act after the mask. Throws if a probability is not in [0, 1), or if layer_scale is not finite.
+// (Parametrisation::is_output_map) act after the mask. Throws if a probability is not in [0, 1), or if layer_scale is
+// not finite.
 class BranchOutput : public Linear {
  public:
   BranchOutput(int64_t in, int64_t out, bool bias, BranchOptions options);

@@ -145,7 +145,7 @@ class Parameter : public Tensor {
     std::atomic<bool> asked = false;  // threads may write it at the same time, too
   };
   size_t end() const { return parametrisations().size(); }
-  bool maps_by_rows() const;  // false if there is no parametrisation
+  bool maps_by_rows() const;                  // false if there is no parametrisation
   Tensor mapped(Tensor x, size_t end) const;  // by the parametrisations before number `end`
   Kept* kept() const;                         // null if nothing is kept, or if it is out of date
   void assign(const Tensor& tensor, std::shared_ptr<Seen> seen);

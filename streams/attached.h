@@ -125,5 +125,4 @@ template <class P> const P* find(std::span<const std::shared_ptr<const nn::Param
   return nullptr;
 }
 
-
 }  // namespace isonorm::streams

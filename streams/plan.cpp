@@ -91,8 +91,8 @@ Plan plan_of(const nn::Module& module) {
     if (const auto scale = scale_of.find(p.name); p.role == Role::writer && scale != scale_of.end())
       known.insert(scale->second);
   for (const NamedParameter& p : parameters) {
-    check((p.role == Role::neutral && !of_norms.contains(p.name)) || !nn::has_added(p.parametrisations), "layout: '", p.name,
-          "' has a parametrisation of its own, so the stored tensor is not the weight of its layer");
+    check((p.role == Role::neutral && !of_norms.contains(p.name)) || !nn::has_added(p.parametrisations), "layout: '",
+          p.name, "' has a parametrisation of its own, so the stored tensor is not the weight of its layer");
     if (p.blind_end > p.blind_begin) plan.blind[p.name] = {p.blind_begin, p.blind_end};
     if (p.role == Role::writer) {
       const auto scale = scale_of.find(p.name);

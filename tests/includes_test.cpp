@@ -158,8 +158,7 @@ std::vector<Source> sources() {
                              "examples",    "benchmarks", "tests", "scripts",     "cmake",    "course", "python"})
     if (fs::exists(folder))
       for (fs::recursive_directory_iterator entry(folder), end; entry != end; ++entry) {
-        if (entry->path().filename() == "build")
-          entry.disable_recursion_pending();  // sources of a lab of the course
+        if (entry->path().filename() == "build") entry.disable_recursion_pending();  // sources of a lab of the course
         if (entry->is_regular_file()) add(entry->path());
       }
   add("isonorm.h");
@@ -288,7 +287,7 @@ TEST_CASE("no file is over 500 lines") {
 // implement.
 TEST_CASE("one stem, one subject") {
   // Sources that do not, yet: parts of a subject whose header has another stem.
-  const Set excepted = {"audit_text.cpp",           "compare_states.cpp",     "compare_tensors_document.cpp",
+  const Set excepted = {"audit_text.cpp", "compare_states.cpp", "compare_tensors_document.cpp",
                         "compare_trajectories.cpp", "verification.cpp"};
   const std::map<std::string, Set> in_parts = {
       {"core/cpu/bf16/products.h", {"attention", "mlp"}},
@@ -323,7 +322,7 @@ TEST_CASE("one stem, one subject") {
   for (const Source& s : sources()) {
     if (!kAllowed.count(room_of(s.path)) || !s.path.ends_with(".cpp")) continue;
     if (excepted.count(fs::path(s.path).filename().string())) continue;
-    if (s.path.starts_with("lab/papers/")) continue;  // a function each, declared in experiment.h
+    if (s.path.starts_with("lab/papers/")) continue;                     // a function each, declared in experiment.h
     if (s.path == "gpu/none.cpp" || s.path == "gpu/bind.cpp") continue;  // two definitions of start_cuda()
     // A row each, all of them declared in training/model_row.h; parts of folder.h, gguf.h and port.h.
     if (s.path.starts_with("training/models/") || s.path.starts_with("exchange/hub/")) continue;

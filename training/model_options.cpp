@@ -251,9 +251,10 @@ Metadata describe(const nn::Module& model, ModelList models) {
   check(listed(connection), "describe: the connections ", name_and_origin(connection),
         " are none that a file can name");
   for (const nn::NamedParameter& p : model.named_parameters())
-    check(!nn::has_added(p.parametrisations), "describe: '", p.name,
-          "' has a parametrisation that was added to the model, which a file cannot name; the stored tensors are not the "
-          "weights of the model");
+    check(
+        !nn::has_added(p.parametrisations), "describe: '", p.name,
+        "' has a parametrisation that was added to the model, which a file cannot name; the stored tensors are not the "
+        "weights of the model");
   return options->as_written();
 }
 

@@ -44,7 +44,7 @@ struct AuditResult {
   double seconds = 0;
   // equivalent: no invisible direction has a gradient. undecided: no writer has a gradient at all. Else different.
   Verdict verdict = Verdict::different;
-  bool measured = false;  // some writer has a gradient
+  bool measured = false;      // some writer has a gradient
   int64_t shown_context = 0;  // ids per example: the context, or fewer if a batch would have over kMostTokens tokens
 
   int64_t numbers() const;     // of all parameters

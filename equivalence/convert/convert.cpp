@@ -217,7 +217,8 @@ void check_forms(const Plan& plan, Form to) {
   const Form from = plan.form;
   check_form(plan);
   if (plan.rotation.defined())
-    return check(to == from, "convert: a rotation keeps the form ", name_of(from), ", it cannot change to ", name_of(to));
+    return check(to == from, "convert: a rotation keeps the form ", name_of(from), ", it cannot change to ",
+                 name_of(to));
   check(row_of(to).normed(), "convert: a stream with norms cannot be converted to a form without norms");
   check(row_of(to).layer_norm_model(), "convert: ", name_of(to), " is not a form of a LayerNorm model");
   check(to != from, "convert: the checkpoint has the form ", name_of(to), " already");

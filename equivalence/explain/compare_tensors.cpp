@@ -396,8 +396,8 @@ TensorsComparison compare_tensors(const LazyState& a, const LazyState& b, const 
   for (size_t i = 0; i < options.controls.size(); ++i)
     for (const auto& [name, x] : a.outline) {
       const Tensor* control = options.controls[i].outline.find(name);
-      check(control && control->shape() == x.shape() && control->dtype() == x.dtype(), "compare_tensors: control ", i + 1,
-            " has no '", name, "' of ", x.dtype(), " and shape ", x.shape(), ", as the first has");
+      check(control && control->shape() == x.shape() && control->dtype() == x.dtype(), "compare_tensors: control ",
+            i + 1, " has no '", name, "' of ", x.dtype(), " and shape ", x.shape(), ", as the first has");
     }
   return Comparer(a, b, map, options).run();
 }

@@ -76,8 +76,7 @@ std::string shortfall(const Deviations& run, const Deviations& control, DType dt
     const double least = std::max(separation(dtype) * (control.*q.path).back(), kLeastDifference);
     if (!(d > least))
       return text("the deviation of ", q.spoken, " is ", crosses ? "at most " : "", scientific(d),
-                  crosses ? "" : " after the last step", ", at least ",
-                  scientific(least), " expected");
+                  crosses ? "" : " after the last step", ", at least ", scientific(least), " expected");
   }
   return "";
 }

@@ -1,5 +1,5 @@
-// Internal: functions that the services for checkpoint files share: model descriptions, inputs for a described model, and the
-// report text about a comparison.
+// Internal: functions that the services for checkpoint files share: model descriptions, inputs for a described model,
+// and the report text about a comparison.
 #pragma once
 
 #include <functional>

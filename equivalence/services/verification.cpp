@@ -90,9 +90,8 @@ void check_said(const Input& of, const std::vector<streams::FileStream>& streams
   if (record.form.empty()) return;
   const auto& modules = record.list("recentred");
   check_recentred(modules.empty() ? "" : dump(json(modules)));
-  check(record.norms.size() + record.list("identity").size() == norms,
-        "config.json lists ", record.norms.size() + record.list("identity").size(),
-        " norms as converted, the family has ", norms);
+  check(record.norms.size() + record.list("identity").size() == norms, "config.json lists ",
+        record.norms.size() + record.list("identity").size(), " norms as converted, the family has ", norms);
 }
 
 // The streams by --spec, else by the family of the folder. A file that is compared with a folder has the folder's
@@ -166,7 +165,8 @@ reports::Fields<StreamVerdict> stream_fields() {
           "how rounding explains the entries: `identical`, `first_rounded`, `second_rounded`, `both_rounded`, "
           "`through_a_form` or `none`")
       .add(
-          "share", [](const StreamVerdict& s) { return s.found.entries.share; }, "largest share of its bound that an entry uses; above 1: rounding does not explain it")
+          "share", [](const StreamVerdict& s) { return s.found.entries.share; },
+          "largest share of its bound that an entry uses; above 1: rounding does not explain it")
       .add(
           "first_difference", [](const StreamVerdict& s) { return s.found.entries.largest; },
           "the entry with the largest difference beyond rounding; null: there is none", difference_fields())

@@ -134,7 +134,7 @@ void ReaderCheck::write(const Piece& a, const Piece& b) {
 
 // The rows after a reader's norm. The controls move its gain and bias, too.
 const ReaderCheck::Copies& ReaderCheck::Side::normalised_for(const Piece& piece, const Plan::Reader& reader,
-                                                      const Piece& partner) {
+                                                             const Piece& partner) {
   if (!rows[0].defined())
     for (size_t i = 0; i < rows.size(); ++i) {
       std::vector<Tensor> all;

@@ -114,10 +114,10 @@ Judgement Verification::judgement() const {
                                        name_of(entries.between), ", rounded there and once more.")
                                 : relation_text(entries);
     j.verdict = Verdict::equivalent;
-    j.reason = text(
-        "the two are one function. ",
-        rotation.empty() ? how : "Up to a rotation of the stream every entry agrees as far as rounding explains.",
-        entries.blind ? " Except entries that no function sees: in the bias of attention's keys." : "");
+    j.reason =
+        text("the two are one function. ",
+             rotation.empty() ? how : "Up to a rotation of the stream every entry agrees as far as rounding explains.",
+             entries.blind ? " Except entries that no function sees: in the bias of attention's keys." : "");
   } else if (may_be_rotated && differ && unlike.empty() && options.empty()) {
     j.verdict = Verdict::undecided;
     j.reason = text("the entries differ", rotation.empty() ? "" : " up to a rotation, too", ": ", entries.reason, ".",
@@ -130,11 +130,10 @@ Judgement Verification::judgement() const {
     else if (!unlike.empty() || outputs.empty())
       j.reason = text("the two are not one function: ", entries.reason, ".");
     else
-      j.reason = text(
-          "no ", outputs.front().what, " show it, but the entries differ: ", entries.reason,
-          entries.other_eps
-              ? ". These outputs are too coarse to show it."
-              : ". Units in another order would do that, and so would a change that these outputs are too coarse to show.");
+      j.reason = text("no ", outputs.front().what, " show it, but the entries differ: ", entries.reason,
+                      entries.other_eps ? ". These outputs are too coarse to show it."
+                                        : ". Units in another order would do that, and so would a change that these "
+                                          "outputs are too coarse to show.");
     if (!options.empty()) j.reason += text(" Their options differ: ", options, ".");
   }
   return j;

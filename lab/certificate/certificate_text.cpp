@@ -113,8 +113,8 @@ std::string reason(const CertificateResult& r) {
   if (!unseen.empty()) out += text("; not looked at at single points: ", unseen);
   if (!outside.empty())
     out += ". The negative controls and the detectable sizes are measured on this library's own architectures";
-  out += text(". Detectable: in ", kNegativeSteps, " steps of training, in f64 ", detectable_text_of(r, DType::f64), ", in f32 ",
-              detectable_text_of(r, DType::f32));
+  out += text(". Detectable: in ", kNegativeSteps, " steps of training, in f64 ", detectable_text_of(r, DType::f64),
+              ", in f32 ", detectable_text_of(r, DType::f32));
   if (looked > 0) out += text("; at points, the gradient of any one tensor times 1 + x from x = ", seen, " on");
   return out + ".";
 }

@@ -194,7 +194,8 @@ TEST_CASE("compare tensors: an entry of a joined tensor is named by its place in
   Tensor changed = k.clone();
   changed.mutable_data<float>()[1 * 4 + 3] += 1;
   const ParameterMap map = ParameterMap::from_json(R"([{"a": ["q", "k"], "b": "qk"}])");
-  const TensorsComparison r = compare_tensors(map_of({{"q", q}, {"k", k}}), map_of({{"qk", cat({q, changed}, 0)}}), map);
+  const TensorsComparison r =
+      compare_tensors(map_of({{"q", q}, {"k", k}}), map_of({{"qk", cat({q, changed}, 0)}}), map);
   REQUIRE(r.first_difference);
   CHECK(r.first_difference->place.tensor == "k");
   CHECK(r.first_difference->place.index == Dims{1, 3});

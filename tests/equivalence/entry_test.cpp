@@ -92,7 +92,8 @@ TEST_CASE("a norm behind a table: the table's rows are what the norm makes of th
 TEST_CASE("the entry that differs most is named by its place in the tensor") {
   const TensorMap s = state();
   const streams::Plan plan = placed(kTable, s);
-  for (const auto& [name, place] : {std::pair{"out.weight", Dims{3, 2}}, {"out.bias", Dims{4}}, {"in.weight", Dims{2, 9}}}) {
+  for (const auto& [name, place] :
+       {std::pair{"out.weight", Dims{3, 2}}, {"out.bias", Dims{4}}, {"in.weight", Dims{2, 9}}}) {
     INFO(name);
     Tensor changed = s.at(name).clone();
     int64_t at = 0;

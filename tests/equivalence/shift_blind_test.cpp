@@ -92,9 +92,7 @@ TEST_CASE("shift: roles may be declared from outside; a model without writers is
 
 TEST_CASE("shift: a loss without gradient measures nothing") {
   const auto net = small_net({});
-  const auto constant = [](nn::Module& m, const training::Examples& batch) {
-    return cross_entropy_of(m, batch) * 0.0;
-  };
+  const auto constant = [](nn::Module& m, const training::Examples& batch) { return cross_entropy_of(m, batch) * 0.0; };
   const ShiftBlindness r = check_shift_blind(*net, constant, small_batch, {.points = 2});
   CHECK(r.verdict == Verdict::undecided);
   CHECK_THAT(r.sentence(), Contains("no writer has a gradient"));

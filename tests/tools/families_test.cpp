@@ -103,7 +103,10 @@ TEST_CASE("families: verify takes folders by their own description") {
             "has a gain, and the folder has none");
   f.refuses(with([](auto& c) { c["isonorm"]["version"] = 2; }), 3, "expected version 1, form");
   f.refuses(with([](auto& c) { c["isonorm"]["rotated"] = true; }), 3, "expected version 1, form");
-  f.refuses(with([](auto& c) { c["isonorm"]["norms"]["ln_f"] = {{"eps", 1e-5}}; }), 3, "config.json lists 6 norms as converted, the family has 5");
+  f.refuses(with([](auto& c) {
+              c["isonorm"]["norms"]["ln_f"] = {{"eps", 1e-5}};
+            }),
+            3, "config.json lists 6 norms as converted, the family has 5");
   f.refuses(with([](auto& c) { c["isonorm"]["norms"].erase("transformer.ln_f"); }), 3,
             "does not say that 'transformer.ln_f' was converted");
   f.refuses(with([](auto& c) { c.erase("isonorm"); }), 3, "has no tensor 'lm_head.bias'");
