@@ -64,7 +64,9 @@ int main() {
   }
 
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  expect(!equivalence::output_deviation("logits", nan, 1e-16).explained(), "rounding explains a NaN");
+  equivalence::Deviation deviation;
+  deviation.size = nan, deviation.bound = 1e-16;
+  expect(!deviation.explained(), "rounding explains a NaN");
   equivalence::TensorsComparison::Row row;
   row.deviation = nan, row.tolerance = 1e-6;
   expect(row.verdict() == equivalence::Verdict::different, "a NaN is the same tensor");
