@@ -1,6 +1,6 @@
-// A norm does not see the scale of its rows. Multiply every writer of a Pre-LN stream by a number: the stream grows,
-// and, but for eps, no norm's output changes. So the gradient of all writers together is orthogonal to all writers:
-// sum <dL/dW, W> = 0 (Euler). The gradient of one writer alone is not, since no norm reads one writer alone.
+// The output of a norm with eps = 0 does not change if its rows are scaled. Multiply every writer of a Pre-LN stream by
+// one number: the stream grows, and the loss stays. The gradient of all writers together is therefore orthogonal to all
+// writers: sum <dL/dW, W> = 0 (Euler). For one writer alone this does not hold, because no norm reads one writer alone.
 #include <cmath>
 #include <cstdio>
 

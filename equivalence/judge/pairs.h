@@ -60,7 +60,7 @@ bool has_factor(const Pair& pair);
 Offset offset(const Pair& pair);
 Offset larger(const Offset& a, const Offset& b);
 
-// For an x that is `off` from r and may be `limit` from it: the smallest f from which on (1 + f) x is certain to exceed
+// x deviates from r by `off`, and may deviate by `limit`. Returns the smallest f for which (1 + f) x certainly exceeds
 // the limit.
 double detectable_factor(double off, double limit);
 
