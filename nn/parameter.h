@@ -47,7 +47,7 @@ class Parametrisation {
 // The parametrisations of a parameter in order of application, as PyTorch's ParametrizationList.
 using Parametrisations = std::vector<std::shared_ptr<const Parametrisation>>;
 
-// True if a parametrisation was added to a finished model. The model's class then no longer describes the stored tensor.
+// True if a parametrisation was added to a finished model: the model's class then does not describe the stored tensor.
 bool has_added(std::span<const std::shared_ptr<const Parametrisation>> all);
 
 // An entry of a module's registry; members refer to it: Parameter& weight = add_parameter("weight", ...). Converted to
