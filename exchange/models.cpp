@@ -155,12 +155,10 @@ bool contains_ours(const std::string& key, const Metadata& ours, const Metadata&
     return at != model.end() && at->second == value;
   };
   const std::string option = key.substr(training::kOptionPrefix.size());
-  if (option == "affine" || option == "bias" || option == "cls_position") return is(theirs, option.c_str(), "true");
+  if (option == "affine" || option == "bias" || option == "head_bias" || option == "cls_position")
+    return is(theirs, option.c_str(), "true");
   if (option == "norm_bias") return is(theirs, "norm_bias", "true") || is(ours, "affine", "false");
   if (option == "qkv_bias") return is(theirs, "qkv_bias", "true") || is(theirs, "bias", "true");
-  if (option == "head_bias")
-    return is(ours, "head_bias", "true") ? is(ours, "tied", "true") || is(ours, "bias", "false")
-                                         : is(ours, "tied", "false");
   return option == "positions" && is(ours, option.c_str(), "none") && is(theirs, option.c_str(), "learned");
 }
 

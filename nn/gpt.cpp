@@ -4,28 +4,28 @@
 #include "autograd/ops/pointwise.h"
 
 namespace isonorm::nn {
-namespace {
 
-GptOptions complete(GptOptions o) {
+GptOptions GptOptions::complete() const {
+  GptOptions o = *this;
   check(o.vocab > 0 && o.context > 0, "gpt: vocabulary ", o.vocab, " and context ", o.context, " must be positive");
   check(o.position_offset >= 0, "gpt: the offset of positions is ", o.position_offset, ", expected 0 or more");
   o.transformer.causal = true;
   o.transformer = o.transformer.complete();
+  o.head_bias = o.head_bias && !o.tied && o.transformer.bias;
+  if (o.transformer.positions != Positions::learned) o.position_offset = 0;
   return o;
 }
 
-}  // namespace
-
 Gpt::Gpt(const GptOptions& o)
-    : options(complete(o)),
+    : options(o.complete()),
       token_(add("token", Embedding(o.vocab, o.transformer.width))),
       position_(o.transformer.positions == Positions::learned
                     ? &add("position", Embedding(o.position_offset + o.context, o.transformer.width))
                     : nullptr),
       blocks_(add("blocks", TransformerStack(options.transformer))),
       norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
-      head_(add("head", o.tied ? Linear::tied_to(token_)
-                               : Linear(o.transformer.width, o.vocab, {.bias = o.head_bias && o.transformer.bias}))) {
+      head_(add("head",
+                o.tied ? Linear::tied_to(token_) : Linear(o.transformer.width, o.vocab, {.bias = options.head_bias}))) {
   options.transformer.initialise(*this, o.tied);
 }
 

@@ -12,6 +12,11 @@ struct GptOptions {
   bool tied = false;               // the head uses the token table as its weight and has no bias
   bool head_bias = true;           // the head, unless it is tied, has a bias if the linear layers have biases
   TransformerOptions transformer;  // always causal, whatever it says
+
+  // The options with every derived size filled in (TransformerOptions::complete), and with the default for an option
+  // that has no effect: head_bias of a tied head or without biases, position_offset without a table. Throws if a size
+  // is not possible.
+  GptOptions complete() const;
 };
 
 // ids (i64) [batch, time <= context] -> logits [batch, time, vocab] in the parameters' dtype. Parameters: token and

@@ -12,6 +12,7 @@
 #include "nn/init.h"
 #include "nn/modes.h"
 #include "nn/module_scope.h"
+#include "nn/residual/post_norm.h"
 
 namespace isonorm::nn {
 
@@ -45,6 +46,9 @@ TransformerOptions TransformerOptions::complete() const {
   check(o.precision.residual == Precision::full || o.precision.products == Precision::bf16,
         "transformer: the precision of the residual stream is ", name_of(o.precision.residual),
         ", the precision of products ", name_of(o.precision.products), "; a bf16 residual stream needs bf16 products");
+  if (o.connection.last == bare_last) o.final_norm = true;
+  const TransformerOptions unused;
+  if (!rotates(o.positions)) o.rotary_base = unused.rotary_base, o.rotary_share = unused.rotary_share;
   return o;
 }
 

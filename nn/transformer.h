@@ -61,9 +61,10 @@ struct TransformerOptions {
   MixedPrecision precision = {};  // with f32 parameters: what is computed and stored in bf16
   Initialisation initialisation = Initialisation::by_layer;
 
-  // The options with every derived size filled in. Throws if sizes are not possible (for example, if heads does not
-  // divide width) or if options contradict each other (for example, a bf16 residual stream with products in full
-  // precision).
+  // The options with every derived size filled in, and with the default for an option that has no effect (final_norm
+  // if the last sub-layer ends with a norm, rotary_base and rotary_share without rotary positions): the options of two
+  // models that compute the same compare equal. Throws if sizes are not possible (for example, if heads does not divide
+  // width) or if options contradict each other (for example, a bf16 residual stream with products in full precision).
   TransformerOptions complete() const;
   ConnectionOptions block_norm() const {
     return {.eps = eps, .affine = affine, .bias = norm_bias, .kind = norm, .precision = precision, .folded = folded};

@@ -50,7 +50,7 @@ ModelOptions::ModelOptions(const ModelRow& row, const nn::TransformerOptions& gi
                            std::initializer_list<NamedValue> own)
     : ModelOptions(row, checked(row).defaults()) {
   transformer() = given;
-  take_norm();
+  take_defaults();
   for (const NamedValue& option : own) set(option);
 }
 
@@ -66,6 +66,8 @@ ModelOptions::ModelOptions(const Metadata& description, ModelList models)
     check(option.set(word), "model file: entry '", key, "' is ", Shown{word}, ", expected ", option.expected);
     known += at != description.end();
   }
+  check(!row_->causal || transformer().causal, "model file: entry 'model.causal' is 'false', expected true: a ",
+        row_->noun, " is causal");
   if (known == description.size()) return;
   for (const auto& [key, value] : description)
     check(key == kModelKind || is_removed(key, value) ||
@@ -80,12 +82,13 @@ ModelOptions ModelOptions::preset(const ModelRow& row, std::string_view name) {
 
 ModelOptions::ModelOptions(const ModelRow& row, std::unique_ptr<ModelConfig> config)
     : row_(&row), config_(std::move(config)) {
-  take_norm();
+  take_defaults();
 }
 
-void ModelOptions::take_norm() {
+void ModelOptions::take_defaults() {
   stream_.form = streams::form_of(transformer().norm);
   transformer().norm = NormKind::layer;
+  transformer().causal |= row_->causal;
 }
 
 std::optional<ModelOptions> ModelOptions::of(const nn::Module& module, ModelList models) {
@@ -191,8 +194,6 @@ Metadata ModelOptions::as_written() const {
 ModelOptions ModelOptions::complete() const {
   ModelOptions completed = *this;
   completed.config_->complete();
-  nn::TransformerOptions& t = completed.transformer();
-  t.causal = t.causal || row_->causal;
   return completed;
 }
 

@@ -110,7 +110,8 @@ class ModelOptions {
 
  private:
   ModelOptions(const ModelRow& row, std::unique_ptr<ModelConfig> config);
-  void take_norm();  // sets the stream's form from the norm in the Transformer's options
+  // Sets the stream's form from the norm in the Transformer's options, and causal if the row is.
+  void take_defaults();
 
   const ModelRow* row_;
   std::unique_ptr<ModelConfig> config_;

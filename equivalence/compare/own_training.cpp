@@ -47,7 +47,8 @@ Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& 
   std::vector<std::string> names;
   for (const streams::NamedParameter& p : first) names.push_back(p.name);
   if (const std::string unused = map.unused(names); !unused.empty())
-    fail(text("the map's rule ", unused, " fits no parameter of the first model"));
+    fail(text("the map's rule ", unused,
+              " fits no parameter of the first model, or only parameters that an earlier rule takes"));
   const auto shape_in_a = [&](const std::string& name) -> std::optional<Dims> {
     for (const streams::NamedParameter& p : first)
       if (p.name == name) return p.tensor.shape();

@@ -30,8 +30,8 @@ struct Partners {
 };
 
 // Pairs the parameters. *reason says why A and B cannot be compared (empty if they can): a partner is missing, has
-// another shape or dtype, or shares its memory with A; a parameter of B has no partner; a rule of the map fits no
-// parameter. Throws if a model is in mixed precision.
+// another shape or dtype, or shares its memory with A; a parameter of B has no partner; a rule of the map
+// decides about no parameter. Throws if a model is in mixed precision.
 Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& map, std::string* reason);
 
 // The parameters of A that `map` gives no route.

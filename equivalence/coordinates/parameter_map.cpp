@@ -223,13 +223,17 @@ std::optional<Route> ParameterMap::route(const std::string& name) const {
 }
 
 std::string ParameterMap::unused(const std::vector<std::string>& all) const {
-  for (const Rule& r : rules_) {
-    const auto fits = [&](const std::string& name) {
+  std::vector<bool> decides(rules_.size());
+  for (const std::string& name : all) {
+    const auto fits = [&](const Rule& r) {
       std::vector<std::string> stars;
       return std::ranges::any_of(r.from, [&](const std::string& from) { return names::matches(from, name, stars); });
     };
-    if (!r.to.empty() && std::ranges::none_of(all, fits)) return spoken(r.from, r.to);
+    if (const auto first = std::ranges::find_if(rules_, fits); first != rules_.end())
+      decides[static_cast<size_t>(first - rules_.begin())] = true;
   }
+  for (size_t i = 0; i < rules_.size(); ++i)
+    if (!decides[i] && !rules_[i].to.empty()) return spoken(rules_[i].from, rules_[i].to);
   return "";
 }
 

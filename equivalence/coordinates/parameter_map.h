@@ -117,7 +117,8 @@ class ParameterMap {
 
   // Nothing if the parameter is left out.
   std::optional<Route> route(const std::string& name) const;
-  // A rule of add(), split() or concat() that fits none of the names: "'fc.*' -> 'linear.*'". Empty if there is none.
+  // A rule of add(), split() or concat() that decides about none of the names, because it fits none or an earlier rule
+  // fits first: "'fc.*' -> 'linear.*'". Empty if there is none.
   std::string unused(const std::vector<std::string>& names) const;
 
  private:

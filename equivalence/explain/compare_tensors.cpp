@@ -10,6 +10,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/printed.h"
+#include "core/system/name_pattern.h"
 #include "equivalence/convert/state.h"
 #include "equivalence/judge/pairs.h"
 #include "equivalence/explain/hypotheses.h"
@@ -98,7 +99,13 @@ class Comparer {
       for (const auto& [name, tensor] : a.outline) names.push_back(name);
     std::map<std::pair<std::string, size_t>, std::string> originals;  // partner and part -> first tensor of A
     std::set<std::string> reached;                                    // of B
-    unused_rule_ = map.unused(names_and_parameters(names));
+    const std::vector<std::string> named = names_and_parameters(names);
+    unused_rule_ = map.unused(named);
+    for (const std::string& pattern : o.noise) {
+      std::vector<std::string> stars;
+      check(std::ranges::any_of(named, [&](const std::string& name) { return names::matches(pattern, name, stars); }),
+            "compare: the noise '", pattern, "' fits no tensor of the first");
+    }
     for (const std::string& name : names) {
       const auto route = route_of(map, name);
       if (!route) {
@@ -371,7 +378,8 @@ class Comparer {
     }
     if (result_.verdict != Verdict::equivalent) result_.detectable = 0;
     if (result_.verdict == Verdict::different && !unused_rule_.empty())
-      why += text("; the map's rule ", unused_rule_, " fits no tensor of the first");
+      why += text("; the map's rule ", unused_rule_,
+                  " fits no tensor of the first, or only tensors that an earlier rule takes");
   }
 
   const LazyState &a_, &b_;

@@ -80,7 +80,7 @@ struct TensorsComparison : Judgement {
 // is its largest other entry.
 //
 // If the map splits a tensor of A, it is compared with B's joined parts. If the map joins several tensors of A, each is
-// compared with its part of B's tensor. If a rule of the map fits no tensor of A, a difference says so.
+// compared with its part of B's tensor. If a rule of the map decides about no tensor of A, a difference says so.
 //
 // If the map leaves out a tensor of A, the tensor of the same name in B is left out too. If no rule of the map fits the
 // whole name of a parameter's tensor ("NAME.grad"), the rule for the parameter (NAME) is used.
@@ -88,7 +88,8 @@ struct TensorsComparison : Judgement {
 // A gradient that differs is undecided if all its entries, in A and in B, are below 1000 eps (at most 1 %) of A's
 // largest gradient: it can be rounding noise, and no control can tell. Zeros in both are the same.
 //
-// Throws if a pattern in `noise` is empty or the tolerance is negative, never because of the contents of A and B.
+// Throws if a pattern in `noise` is empty or fits no tensor of A, or if the tolerance is negative. No values of A and B
+// make it throw.
 TensorsComparison compare_tensors(const LazyState& a, const LazyState& b, const ParameterMap& map = {},
                                   const CompareTensorsOptions& options = {});
 

@@ -54,11 +54,6 @@ std::string different_options(const Metadata& a, const Metadata& b, bool forms_t
   if (!forms_too)
     free.insert({"model.form", "model.storage", "model.affine", "model.norm_bias", "model.bias", "model.qkv_bias",
                  "model.tied", "model.head_bias", "model.layer_scale", "model.centre_readers", "model.folded"});
-  const auto rotates = [](const Metadata& m) {
-    const auto at = m.find("model.positions");
-    return at != m.end() && at->second.starts_with("rotary");
-  };
-  if (!rotates(a) && !rotates(b)) free.insert({"model.rotary_base", "model.rotary_share"});
   ShortList list;
   for (const auto& [key, value] : a) {
     const auto at = b.find(key);

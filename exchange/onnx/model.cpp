@@ -68,7 +68,7 @@ class Builder {
  private:
   // Values that all blocks use: causal mask, ALiBi bias, rotations. rows() gives the sequence length, [1].
   template <class F> void prepare(const F& rows) {
-    const bool causal = t_.causal || model_.row().causal, alibi = t_.positions == Positions::alibi;
+    const bool causal = t_.causal, alibi = t_.positions == Positions::alibi;
     if (!causal && !alibi && !nn::rotates(t_.positions)) return;
     const Value time = rows(), end = g_.add("Squeeze", {time, g_.whole({0})});
     const Value position = g_.add("Range", {g_.index(0), end, g_.index(1)});

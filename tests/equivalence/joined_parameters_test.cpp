@@ -157,7 +157,7 @@ TEST_CASE("joined parameters: what does not fit is named, with both sizes") {
   CHECK_THAT(said(false, ParameterMap().concat({"q.*", "k.*", "v.*"}, "qkv.*", 1)),
              Contains("together have size 24 along dimension 1, qkv.weight has shape [24, 8]"));
   CHECK_THAT(said(true, ParameterMap(kSplit).add("heads.*", "head.*")),
-             Contains("different: the map's rule 'heads.*' -> 'head.*' fits no parameter of the first model"));
+             Contains("different: the map's rule 'heads.*' -> 'head.*' fits no parameter of the first model, or only"));
   CHECK(gradients(true, ParameterMap(kSplit).leave_out("out.mask")).equivalent());  // only in files
   CHECK_THROWS_WITH((Route{"w", {{.map = "reshape", .shape = {5, 5}}}}.forward(ones({4, 6}))),
                     Contains("reshape of [4, 6] to [5, 5], which has 25 entries instead of 24"));
@@ -215,7 +215,9 @@ TEST_CASE("joined parameters: files of tensors are compared part by part") {
   CHECK_THAT(compare_tensors(fused, separate, ParameterMap().split("*.qk", {"*.k", "*.q"})).sentence(),
              Contains("different"));
   CHECK_THAT(compare_tensors(fused, wrong, ParameterMap().add("*.fc", "*.linear")).sentence(),
-             Contains("the map's rule '*.fc' -> '*.linear' fits no tensor of the first"));
+             Contains("the map's rule '*.fc' -> '*.linear' fits no tensor of the first, or only"));
+  CHECK(ParameterMap().add("*.fc", "*.a").add("0.*", "1.*").add("0.fc", "0.b").unused({"0.fc", "0.q"}) ==
+        "'0.fc' -> '0.b'");  // the first rule takes 0.fc
   CHECK_THAT(compare_tensors(separate, fused, ParameterMap().concat({"*.q", "*.k"}, "*.qk", 1)).sentence(),
              Contains("together have size 8 along dimension 1, 0.qk has shape [8, 4]"));
 }

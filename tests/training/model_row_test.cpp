@@ -107,6 +107,33 @@ TEST_CASE("a model with a row of its own trains, is tested, described, saved and
                     Contains("about"));
 }
 
+TEST_CASE("options without effect are described by their defaults: two models of one function have one description") {
+  const auto described = [](nn::TransformerOptions t, std::initializer_list<NamedValue> own = {}) {
+    return ModelOptions(kGpt, t, own).description();
+  };
+  const Metadata plain = described({}), post = described({.connection = nn::kPostLn});
+  CHECK(described({.final_norm = false}) != plain);
+  CHECK(described({.final_norm = false, .connection = nn::kPostLn}) == post);
+  CHECK(described({.rotary_base = 500, .rotary_share = 0.5}) == plain);
+  CHECK(described({.positions = nn::Positions::rotary, .rotary_base = 500}) !=
+        described({.positions = nn::Positions::rotary}));
+  CHECK(described({}, {{"head_bias", true}}) != plain);
+  CHECK(described({}, {{"head_bias", true}, {"tied", true}}) == described({}, {{"tied", true}}));
+  CHECK(described({.bias = false}, {{"head_bias", true}}) == described({.bias = false}));
+  CHECK(described({}, {{"position_offset", 2}}) != plain);
+  CHECK(described({.positions = nn::Positions::none}, {{"position_offset", 2}}) ==
+        described({.positions = nn::Positions::none}));
+}
+
+TEST_CASE("a description of a GPT that is not causal is refused") {
+  Metadata description = ModelOptions(kGpt).as_written();
+  CHECK(description.at("model.causal") == "true");
+  CHECK_NOTHROW(ModelOptions(description));
+  description["model.causal"] = "false";
+  CHECK_THROWS_WITH(ModelOptions(description),
+                    "model file: entry 'model.causal' is 'false', expected true: a language model is causal");
+}
+
 TEST_CASE("options of every model are set by name, read back from a file, and refused by name") {
   for (const ModelRow* row : kWithTempered) {
     INFO(row->name);

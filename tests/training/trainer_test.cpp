@@ -18,7 +18,7 @@
 
 using namespace isonorm;
 using namespace isonorm::training;
-using Catch::Matchers::Contains;
+using Catch::Matchers::Contains, Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -106,6 +106,10 @@ TEST_CASE("a Trainer refuses the checkpoint of another training, and options tha
   CHECK(Trainer(o).step_count() == 3);
   o.patience = 1;
   CHECK_THROWS_AS(Trainer(o), UsageError);
+  o.patience = -1;
+  CHECK_THROWS_WITH(Trainer(o), StartsWith("--patience: -1, expected a whole number from 0 to"));
+  o.patience = 0, o.training.lr = 0;
+  CHECK_THROWS_WITH(Trainer(o), "--lr: 0, expected a number above 0");
 }
 
 TEST_CASE("a Trainer keeps the model of the least test loss, and stops when the test loss gets no better") {

@@ -103,6 +103,12 @@ void set_as_trained(TrainerOptions& o, const Metadata& values) {
 }
 
 void check_options(const TrainerOptions& o) {
+  TrainerOptions copy = o;
+  Fields f;
+  fields(copy.training, f), fields(copy, f);
+  for (const Option& option : f.options)
+    if (const std::string value = option.text(); !option.set(value))
+      throw UsageError(text(word_of(option.name), ": ", value, ", expected ", option.expected));
   if (o.extend_alphabet && o.init.empty()) throw UsageError("--extend-alphabet needs --init");
   if (o.extend && o.checkpoint.empty()) throw UsageError("--extend needs --checkpoint");
   if (!o.average.empty() && o.training.ema == 0) throw UsageError("--ema-file needs --ema");
