@@ -1,7 +1,7 @@
 // Lab 7: connections. 5 hours.
 //
 // Goal: write the sub-layers of five Transformers, and see what depth does to the gradients of each.
-// Read: docs/normalization.md, "Other connections", its table and the claims below.
+// Read: docs/connections.md, "The formulas" and "Measurements".
 // Do:   7_connections.cpp. Write predicted_rest() before you look at gradient_norms() for 32 blocks; the marks are for
 //       the final answer, the guess is for you.
 // Hand in: 7_connections.cpp.

@@ -41,18 +41,18 @@ constexpr Experiment kExperiments[] = {
      "With any weights, a ViT and a GPT give the same logits and the same gradients of the raw weights in every form.",
      "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, sections 3.1 to 3.5", conversion, kOnDevice},
     {"peri-ln", "Peri-LN has an exact RMSNorm form; P acts after its gains, too.",
-     "Kim et al., Peri-LN, 2502.02732; derived in docs/normalization.md", peri_ln_forms, kOnDevice},
+     "Kim et al., Peri-LN, 2502.02732; derived in docs/connections.md", peri_ln_forms, kOnDevice},
     {"olmo2-order",
      "OLMo 2's order has an exact RMSNorm form: the table is not mapped, and P acts once before the last norm.",
-     "OLMo 2, 2501.00656; derived in docs/normalization.md", olmo2_forms, kOnDevice},
+     "OLMo 2, 2501.00656; derived in docs/connections.md", olmo2_forms, kOnDevice},
     {"hyper-connections",
      "Hyper-connections have an exact RMSNorm form for any matrices if no coefficient depends on the mean of a row.",
-     "Zhu et al., Hyper-Connections, 2409.19606; Xie et al., mHC, 2512.24880; derived in docs/normalization.md",
+     "Zhu et al., Hyper-Connections, 2409.19606; Xie et al., mHC, 2512.24880; derived in docs/connections.md",
      hyper_connection_forms, kOnDevice},
     {"qk-norm",
      "Norms of queries and keys have an exact RMSNorm form and an isometric form with one number less per head; the "
      "coordinates of crms_norm do not keep the scores.",
-     "Dehghani et al., 2302.05442; derived in docs/normalization.md", qk_norm_forms, kOnDevice},
+     "Dehghani et al., 2302.05442; derived in docs/connections.md", qk_norm_forms, kOnDevice},
     {"dyt", "DyT and Derf see the mean of a row: they have no exact RMSNorm form.",
      "Zhu et al., Transformers without Normalization, 2503.10622; Derf, 2512.10938", pointwise_forms, kOnDevice},
     {"sharded-norms",
@@ -130,7 +130,7 @@ constexpr Experiment kExperiments[] = {
     {"zoo",
      "On one task, at a learning rate at which Pre-LN learns at once, Post-LN needs a warm-up. The tables show which "
      "other connections do, and the gradients and streams of each.",
-     "Xiong et al., 2002.04745, section 3; docs/normalization.md, Other connections", zoo, kTakesFull | kUntested},
+     "Xiong et al., 2002.04745, section 3; docs/connections.md", zoo, kTakesFull | kUntested},
 };
 
 std::string command_of(const Experiment& e, const ExperimentOptions& o) {

@@ -32,7 +32,7 @@ Tensor centred(const Tensor& rows) {
 
 }  // namespace
 
-// LN(W x + b) = RMSNorm(P W x + P b) head by head. W's gradient is P times the gradient of P W (docs/normalization.md).
+// LN(W x + b) = RMSNorm(P W x + P b) head by head. W's gradient is P times the gradient of P W (docs/connections.md).
 TEST_CASE("queries and keys that are centred in each head: RMSNorm of them is LayerNorm of what they were") {
   MultiheadAttention layer = attention(NormKind::layer, 1), rms = attention(NormKind::rms, 1);
   const TensorMap plain = layer.state_dict();
