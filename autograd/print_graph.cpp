@@ -1,5 +1,6 @@
 #include "autograd/print_graph.h"
 
+#include <iostream>
 #include <map>
 #include <vector>
 
@@ -36,7 +37,7 @@ std::string title(Node& n, const TensorMap& names) {
 
 }  // namespace
 
-void print_graph(const Tensor& y, const PrintGraphOptions& options) {
+void print_graph(std::ostream& out, const Tensor& y, const PrintGraphOptions& options) {
   check(requires_grad(y), "print_graph: the tensor of shape ", y.shape(), " does not require a gradient");
   const std::vector<Node*> order = visited(*y.impl().node);
   std::map<const Node*, size_t> number;
@@ -54,7 +55,9 @@ void print_graph(const Tensor& y, const PrintGraphOptions& options) {
     lines += options.dot ? text("  ", i, " [label=\"", name, "\"]\n", edges)
                          : text(name, inputs.empty() ? "" : " ->", inputs, '\n');
   }
-  options.out << (options.dot ? text("digraph backward {\n", lines, "}\n") : lines);
+  out << (options.dot ? text("digraph backward {\n", lines, "}\n") : lines);
 }
+
+void print_graph(const Tensor& y, const PrintGraphOptions& options) { print_graph(std::cout, y, options); }
 
 }  // namespace isonorm

@@ -9,7 +9,7 @@ namespace {
 
 std::string printed_graph(const Tensor& y, const TensorMap& names = {}, bool dot = false) {
   std::ostringstream out;
-  print_graph(y, {.names = names, .dot = dot, .out = out});
+  print_graph(out, y, {.names = names, .dot = dot});
   return out.str();
 }
 
