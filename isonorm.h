@@ -12,6 +12,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/gradcheck.h"
 #include "autograd/methods.h"
+#include "autograd/print_graph.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/images.h"
 #include "autograd/ops/create.h"

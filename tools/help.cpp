@@ -20,13 +20,14 @@ constexpr size_t kLongChoice = 22;  // a longer list of values is moved to the t
 
 // Names for the values of options whose type does not give a name. An option means the same in every command.
 constexpr std::pair<const char*, const char*> kValues[] = {
-    {"--data", "PATH"},          {"--test-data", "PATH"}, {"--json", "FILE"},          {"--report", "FILE"},
-    {"--log", "FILE"},           {"--spec", "FILE"},      {"--map", "FILE"},           {"--reference", "FILE"},
-    {"--checkpoint", "FILE"},    {"--best", "FILE"},      {"--ema-file", "FILE"},      {"--control", "FILE"},
-    {"--basis", "BASIS"},        {"--tokenizer", "PATH"}, {"--svg", "FOLDER"},         {"--like", "FOLDER"},
-    {"--tensorboard", "FOLDER"}, {"--forms", "NAMES"},    {"--optimizers", "NAMES"},   {"--architectures", "NAMES"},
-    {"--no-decay", "PATTERNS"},  {"--order", "NAMES"},    {"--noise", "NAME"},         {"--family", "NAME"},
-    {"--stop", "WORD"},          {"--grad", "NUMBERS"},   {"--max-shard-size", "SIZE"}};
+    {"--data", "PATH"},          {"--test-data", "PATH"}, {"--json", "FILE"},        {"--report", "FILE"},
+    {"--log", "FILE"},           {"--spec", "FILE"},      {"--map", "FILE"},         {"--reference", "FILE"},
+    {"--checkpoint", "FILE"},    {"--best", "FILE"},      {"--ema-file", "FILE"},    {"--control", "FILE"},
+    {"--basis", "BASIS"},        {"--tokenizer", "PATH"}, {"--svg", "FOLDER"},       {"--like", "FOLDER"},
+    {"--tensorboard", "FOLDER"}, {"--forms", "NAMES"},    {"--optimizers", "NAMES"}, {"--architectures", "NAMES"},
+    {"--no-decay", "PATTERNS"},  {"--order", "NAMES"},    {"--noise", "NAME"},       {"--family", "NAME"},
+    {"--stop", "WORD"},          {"--grad", "NUMBERS"},   {"--gain", "NUMBERS"},     {"--bias", "NUMBERS"},
+    {"--max-shard-size", "SIZE"}};
 
 // "FILE", "N", "f32|f64"; the parser's type is "TEXT", "INT:POSITIVE" or "TEXT:{f32,f64}".
 std::string value_of(const CLI::Option& option) {

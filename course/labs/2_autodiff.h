@@ -48,6 +48,8 @@ using Scalar = std::function<Tensor(const Tensor&)>;  // returns one element
 
 // The gradient of f at x, by central differences: (f(x + h e) - f(x - h e)) / 2h for every unit vector e. x is f64, of
 // any shape.
+// On paper: how does the error depend on h, and which h is best in f64 and in f32? Then run
+// `isonorm explain layer_norm 1,2,4 --gradcheck`.
 Tensor numeric_gradient(const Scalar& f, const Tensor& x, double h = 1e-5);
 
 // The Hessian H of f at x times v, in the shape of x, by two backward passes without forming H.

@@ -109,7 +109,9 @@ TEST_CASE("cli: explain prints a norm with its numbers") {
   f.succeeds("explain crms_norm 0.5");
   f.succeeds("explain crms_isometric 0.5,-1");
   f.refuses("explain rms_norm 0,0 --eps 0", 3, "a row of mean square 0");
-  f.refuses("explain batch_norm 1,2", 2, "batch_norm");
+  f.succeeds("explain batch_norm 1,2 --gain 2 --bias 1 --gradcheck");
+  f.refuses("explain batch_norm 1,2 --gain 2,3", 3, "the gain has 2 entries, expected 1");
+  f.refuses("explain group_norm 1,2", 2, "group_norm");
   f.refuses("explain rms_norm 1,two", 2, "two");
   f.refuses("explain rms_norm 1,,2", 2, "not a finite number");
   f.refuses("explain rms_norm nan", 2, "nan");

@@ -153,7 +153,7 @@ TEST_CASE("results: the JSON of every verb has the fields of its page") {
   check_result("prove --certificate --architectures gpt2,vit9 --steps 8");
   check_result("table --optimizers sgd --steps 3 --seeds 1 --depth 1");
   check_result("audit --checkpoint @c");
-  check_result("explain rms_norm 1,2,4");
+  check_result("explain rms_norm 1,2,4 --gain 1,2,3 --gradcheck");
   check_result("compare @c @moved");
   check_result("compare @c @other", 1);
   check_result("verify @c @other", 1);
