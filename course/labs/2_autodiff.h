@@ -2,9 +2,9 @@
 //
 // Goal: write reverse mode for scalars, and use the library's for second derivatives.
 // Read: examples/02_gradients.cpp; autograd/node.h, its comments; docs/architecture.md, idea 3.
-// Do:   2_autodiff.cpp. The tape records; backward() goes through it once, from the end. For gradients(), first compute
-//       c = b + b, b = a + a at a = 1 on paper: a recursion that passes on gradients at each visit of b gives dc/da = 8,
-//       not 4. Why?
+// Do:   2_autodiff.cpp. The tape records; backward() goes through it once, from the end. For gradients(), first
+//       compute c = b + b, b = a + a at a = 1 on paper: a recursion that passes on a gradient at each visit of b gives
+//       dc/da = 8, not 4. Why?
 // Hand in: 2_autodiff.cpp.
 #pragma once
 
@@ -48,8 +48,8 @@ class Tape {
   std::vector<Entry> entries_;
 };
 
-// A graph without a tape: graph[i] are the inputs of entry i, which may have smaller or greater places. No entry depends
-// on itself.
+// A graph without a tape: graph[i] are the inputs of entry i. Their places may be smaller or greater than i. No entry
+// depends on itself.
 using Graph = std::vector<std::vector<Input>>;
 
 // d result / d entry for every entry of the graph. An entry passes its gradient on when all entries that use it have
