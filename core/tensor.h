@@ -237,7 +237,9 @@ Tensor empty(const Dims& shape, TensorOptions options = {}, const char* op = "em
 // empty() with the shape, dtype and device of `like`; contiguous whatever the strides of `like`.
 Tensor empty_like(const Tensor& like);
 
-// A tensor over the storage of `base`, without graph. Throws if an element would be outside of the storage.
+// A tensor over the storage of `base`, without graph. strides and offset are in elements. offset counts from the start
+// of the storage, not from the first element of `base`, whose offset is base.impl().offset. Throws if an element would
+// be outside of the storage.
 Tensor as_strided(const Tensor& base, const Dims& shape, const Dims& strides, int64_t offset);
 
 // Throws "op: cuda:0 and cpu" if one of the others is on another device than x. Undefined tensors are skipped.

@@ -1,6 +1,10 @@
 // Hidden tests of lab 2.
 #include "labs/2_autodiff.h"
 
+#include <algorithm>
+#include <numeric>
+#include <random>
+
 #include "support/tests.h"
 
 namespace course {
@@ -30,6 +34,37 @@ const Test kSame(
       const Var a = t.leaf(-1.5), y = t.mul(t.add(a, a), t.mul(a, a));
       expect_close("d(2 a^3)/da", tensor({t.backward(y)[a.place]}), tensor({13.5}));
       expect_close("again", tensor({t.backward(y)[a.place]}), tensor({13.5}));
+    },
+    Seen::hidden);
+
+const Test kOrder(
+    "graphs whose entries are in no order", 2,
+    [] {
+      for (uint64_t seed = 0; seed < 20; ++seed) {
+        std::mt19937 draw(static_cast<std::mt19937::result_type>(seed));
+        std::vector<size_t> place(12);  // of the entries, in an order in which each has inputs before it
+        std::iota(place.begin(), place.end(), 0);
+        std::shuffle(place.begin(), place.end(), draw);
+        Graph graph(place.size());
+        for (size_t i = 1; i < place.size(); ++i)
+          for (int k = 0; k < 3; ++k)
+            graph[place[i]].push_back({place[draw() % i], static_cast<double>(draw() % 5) - 2});
+        const size_t result = place[9];  // entries 10 and 11 do not matter
+        // Forward mode: the derivatives of all entries by one.
+        std::vector<double> expected(place.size());
+        for (const size_t by : place) {
+          std::vector<double> slope(place.size());
+          for (const size_t i : place) {
+            slope[i] = i == by;
+            for (const Input& input : graph[i]) slope[i] += input.slope * slope[input.place];
+          }
+          expected[by] = slope[result];
+        }
+        expect_close("gradients", from_vector(gradients(graph, result), {12}), from_vector(expected, {12}));
+      }
+      Graph ladder(60);  // 2^59 paths
+      for (size_t i = 1; i < ladder.size(); ++i) ladder[i] = {{i - 1, 0.5}, {i - 1, 0.5}};
+      expect_close("gradients", from_vector(gradients(ladder, 59), {60}), ones({60}, {.dtype = DType::f64}));
     },
     Seen::hidden);
 

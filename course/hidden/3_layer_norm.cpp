@@ -32,9 +32,9 @@ const Test kLargeMean(
     },
     Seen::hidden);
 
-const Test kMutants(
-    "your test rejects wrong norms", 8,
-    [] { return share_rejected(accepts_layer_norm, right_layer_norms(), wrong_layer_norms()); }, Seen::hidden);
+// Not hidden: whoever has been marked may see which wrong norms survived.
+const Test kWrongNorms("your test rejects wrong norms", 8,
+                       [] { return share_rejected(accepts_layer_norm, right_layer_norms(), wrong_layer_norms()); });
 
 }  // namespace
 }  // namespace course

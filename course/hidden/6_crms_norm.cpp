@@ -48,9 +48,9 @@ const Test kSteps(
     },
     Seen::hidden);
 
-const Test kMutants(
-    "your test rejects wrong norms", 8,
-    [] { return share_rejected(accepts_crms_norm, right_crms_norms(), wrong_crms_norms()); }, Seen::hidden);
+// Not hidden: whoever has been marked may see which wrong norms survived.
+const Test kWrongNorms("your test rejects wrong norms", 8,
+                       [] { return share_rejected(accepts_crms_norm, right_crms_norms(), wrong_crms_norms()); });
 
 }  // namespace
 }  // namespace course

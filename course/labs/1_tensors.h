@@ -7,7 +7,7 @@
 // Hand in: 1_tensors.cpp.
 #pragma once
 
-#include <isonorm/isonorm.h>
+#include "support/library.h"
 
 namespace course {
 

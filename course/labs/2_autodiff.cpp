@@ -27,7 +27,7 @@ Var Tape::mul(Var a, Var b) {
 }
 
 Var Tape::tanh(Var a) {
-  // solution: the derivative of tanh by its result
+  // solution: the derivative of tanh by its result; std::tanh() is the function of numbers, tanh() is this member
   const double y = std::tanh(value(a));
   return record(y, {{a.place, 1 - y * y}});
   // end
@@ -39,6 +39,46 @@ std::vector<double> Tape::backward(Var result) const {
   gradient[result.place] = 1;
   for (size_t i = entries_.size(); i-- > 0;)
     for (const Input& input : entries_[i].inputs) gradient[input.place] += gradient[i] * input.slope;
+  return gradient;
+  // end
+}
+
+std::vector<double> gradients(const Graph& graph, size_t result) {
+  // solution: list the entries so that each stands after its inputs (depth first), then go through the list from its end
+  std::vector<size_t> order;
+  std::vector<bool> seen(graph.size());
+  const std::function<void(size_t)> visit = [&](size_t i) {
+    if (seen[i]) return;
+    seen[i] = true;
+    for (const Input& input : graph[i]) visit(input.place);
+    order.push_back(i);
+  };
+  visit(result);
+  std::vector<double> gradient(graph.size());
+  gradient[result] = 1;
+  for (size_t k = order.size(); k-- > 0;)
+    for (const Input& input : graph[order[k]]) gradient[input.place] += gradient[order[k]] * input.slope;
+  return gradient;
+  // naive: every visit of an entry passes its gradient on
+  std::vector<double> gradient(graph.size());
+  const std::function<void(size_t)> pass = [&](size_t i) {
+    for (const Input& input : graph[i]) gradient[input.place] += gradient[i] * input.slope;
+    for (const Input& input : graph[i]) pass(input.place);
+  };
+  gradient[result] = 1;
+  pass(result);
+  return gradient;
+  // naive: each entry once, when it is first met
+  std::vector<double> gradient(graph.size());
+  std::vector<bool> seen(graph.size());
+  const std::function<void(size_t)> pass = [&](size_t i) {
+    seen[i] = true;
+    for (const Input& input : graph[i]) gradient[input.place] += gradient[i] * input.slope;
+    for (const Input& input : graph[i])
+      if (!seen[input.place]) pass(input.place);
+  };
+  gradient[result] = 1;
+  pass(result);
   return gradient;
   // end
 }

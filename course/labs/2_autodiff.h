@@ -2,14 +2,16 @@
 //
 // Goal: write reverse mode for scalars, and use the library's for second derivatives.
 // Read: examples/02_gradients.cpp; autograd/node.h, its comments; docs/architecture.md, idea 3.
-// Do:   2_autodiff.cpp. The tape records; backward() goes through it once, from the end.
+// Do:   2_autodiff.cpp. The tape records; backward() goes through it once, from the end. For gradients(), first
+//       compute c = b + b, b = a + a at a = 1 on paper: a recursion that passes on a gradient at each visit of b gives
+//       dc/da = 8, not 4. Why?
 // Hand in: 2_autodiff.cpp.
 #pragma once
 
 #include <functional>
 #include <vector>
 
-#include <isonorm/isonorm.h>
+#include "support/library.h"
 
 namespace course {
 
@@ -18,6 +20,12 @@ using isonorm::Tensor;
 // The position of an entry on a tape.
 struct Var {
   size_t place;
+};
+
+// An input of an entry, and the derivative of the entry with respect to it.
+struct Input {
+  size_t place;
+  double slope;
 };
 
 // All computed values, in order. Each entry stores at most two inputs before it, with a derivative for each.
@@ -32,10 +40,6 @@ class Tape {
   std::vector<double> backward(Var result) const;
 
  private:
-  struct Input {
-    size_t place;
-    double slope;
-  };
   struct Entry {
     double value;
     std::vector<Input> inputs;
@@ -43,6 +47,14 @@ class Tape {
   Var record(double value, std::vector<Input> inputs);
   std::vector<Entry> entries_;
 };
+
+// A graph without a tape: graph[i] are the inputs of entry i. Their places may be smaller or greater than i. No entry
+// depends on itself.
+using Graph = std::vector<std::vector<Input>>;
+
+// d result / d entry for every entry of the graph. An entry passes its gradient on when all entries that use it have
+// passed on theirs: in a topological order.
+std::vector<double> gradients(const Graph& graph, size_t result);
 
 using Scalar = std::function<Tensor(const Tensor&)>;  // returns one element
 

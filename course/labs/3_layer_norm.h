@@ -8,6 +8,8 @@
 // Half of the marks are for accepts_layer_norm(). It is given three right norms and 45 wrong ones that you do not see.
 // Its mark is the share of wrong norms that it rejects, or 0 if it rejects a right one. The wrong norms are common
 // mistakes. Two in three are right for one small random input: vary everything that support/norm_under_test.h promises.
+// The marking names at most five wrong norms that survived. Write them yourself, make your test reject them, and hand in
+// again.
 #pragma once
 
 #include "support/norm_under_test.h"

@@ -1,14 +1,14 @@
 // Lab 4: RMSNorm, as an op of your own. 5 hours.
 //
 // Goal: add an op with a derivative to the library from outside, and see LayerNorm as RMSNorm of P x.
-// Read: docs/normalization.md, "The norms" and "What a norm does not see"; docs/adding_an_op.md, its first half;
-//       track() in autograd/node.h, save() in autograd/saved.h.
+// Read: docs/normalization.md, "The norms" and "What a norm does not see"; docs/adding_an_op.md, "An op
+//       outside of the tree"; track() in autograd/node.h, save() in autograd/saved.h.
 // Do:   4_rms_norm.cpp. First guess which changes of a matrix W leave an RMSNorm of W z unchanged for every vector z;
 //       then run `isonorm experiment invariance`.
 // Hand in: 4_rms_norm.cpp.
 #pragma once
 
-#include <isonorm/isonorm.h>
+#include "support/library.h"
 
 namespace course {
 

@@ -7,7 +7,7 @@
 // Hand in: 5_stream.cpp.
 #pragma once
 
-#include <isonorm/isonorm.h>
+#include "support/library.h"
 
 namespace course {
 

@@ -5,7 +5,8 @@
 // Do:   6_crms_norm.cpp. Write the backward with tensor functions, without autodiff; derive the two metrics on paper.
 // Hand in: 6_crms_norm.cpp.
 //
-// Half of the marks are for accepts_crms_norm(), as in lab 3: 48 wrong norms, and 0 marks if it rejects a right one.
+// Half of the marks are for accepts_crms_norm(), as in lab 3: 48 wrong norms, and 0 marks if it rejects a right one. The
+// marking names at most five that survived.
 #pragma once
 
 #include "support/norm_under_test.h"

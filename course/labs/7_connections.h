@@ -12,7 +12,7 @@
 #include <functional>
 #include <vector>
 
-#include <isonorm/isonorm.h>
+#include "support/library.h"
 
 namespace course {
 

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include <isonorm/isonorm.h>
+#include "support/library.h"
 
 namespace course {
 

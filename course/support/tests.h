@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-#include <isonorm/isonorm.h>
+#include "support/library.h"
 
 namespace course {
 
@@ -36,8 +36,8 @@ Tensor random(const Dims& shape, uint64_t seed);
 // max |a - b| / max(1, max |b|), in f64; infinite if the shapes differ or an entry of a is not finite.
 double deviation(const Tensor& a, const Tensor& b);
 
-// Throws "what: ..." if the deviation is above 64 eps sqrt(length), with eps of the dtype: up to a constant, the
-// rounding error of sums of `length` terms.
+// Throws "what: ..." if the shapes or dtypes differ, an entry of `got` is not finite, or the deviation is above
+// 64 eps sqrt(length), with eps of the dtype: up to a constant, the rounding error of sums of `length` terms.
 void expect_close(const char* what, const Tensor& got, const Tensor& expected, int64_t length = 64);
 
 }  // namespace course

@@ -22,6 +22,14 @@ const Test kShared("a number that is used twice collects both gradients", 1, [] 
   expect_close("d(a^3)/da", tensor({t.backward(y)[a.place]}), tensor({27.}));
 });
 
+const Test kGraph("c = b + b, b = a + a: dc/da is 4", 1, [] {
+  const size_t a = 2, b = 0, c = 1;
+  Graph graph(3);
+  graph[b] = {{a, 1}, {a, 1}};
+  graph[c] = {{b, 1}, {b, 1}};
+  expect_close("gradients", from_vector(gradients(graph, c), {3}), tensor({2., 1., 4.}));
+});
+
 const Test kNumeric("central differences", 1, [] {
   const Tensor x = random({2, 3}, 1), at = x.clone().require_grad();
   const Scalar f = [](const Tensor& t) { return (t.tanh() * t).sum(); };

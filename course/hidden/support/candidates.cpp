@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <random>
+#include <set>
 #include <utility>
 
 using namespace isonorm;
@@ -40,7 +41,7 @@ double share_rejected(const std::function<bool(const NormUnderTest&)>& accepts, 
   for (const Candidate& c : right) all.emplace_back(&c, true);
   for (const Candidate& c : wrong) all.emplace_back(&c, false);
   std::shuffle(all.begin(), all.end(), std::mt19937(std::random_device()()));
-  size_t rejected = 0;
+  std::set<const Candidate*> survivors;  // in the order of `wrong`
   for (const auto& [candidate, is_right] : all) {
     bool accepted = false;
     try {
@@ -48,11 +49,16 @@ double share_rejected(const std::function<bool(const NormUnderTest&)>& accepts, 
     } catch (const std::exception&) {  // a test that throws does not accept
       if (is_right) throw;
     }
-    if (accepted != is_right)
-      std::printf("%s: %s\n", accepted ? "accepted, and wrong" : "rejected, and right", candidate->name.c_str());
-    if (!accepted && is_right) return 0;
-    rejected += !accepted;
+    if (!accepted && is_right) {
+      std::printf("rejected, and right: %s\n", candidate->name.c_str());
+      return 0;
+    }
+    if (accepted && !is_right) survivors.insert(candidate);
   }
+  int shown = 0;
+  for (const Candidate* c : survivors)
+    if (shown++ < 5) std::printf("accepted, and wrong: %s\n", c->name.c_str());
+  const size_t rejected = wrong.size() - survivors.size();
   std::printf("%zu of %zu wrong ones rejected\n", rejected, wrong.size());
   return static_cast<double>(rejected) / static_cast<double>(wrong.size());
 }

@@ -33,7 +33,8 @@ Candidates common_faults(const Normalise& f);
 Candidates right_layer_norms(), wrong_layer_norms();
 Candidates right_crms_norms(), wrong_crms_norms();
 
-// The share of `wrong` that the test rejects; 0 if it rejects any in `right`. Prints the wrong decisions.
+// The share of `wrong` that the test rejects; 0 if it rejects any in `right`. Prints the first right norm that is rejected,
+// or at most five wrong ones that are accepted: the first ones of `wrong`, so that marking again shows no others.
 double share_rejected(const std::function<bool(const NormUnderTest&)>& accepts, const Candidates& right,
                       const Candidates& wrong);
 
