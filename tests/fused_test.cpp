@@ -114,7 +114,7 @@ TEST_CASE("fused ops agree with their compositions for every subset of outputs")
 
 // Not the gradient of what f64 would have computed: where a result that is rounded is read again, forward and backward
 // have to read the same. What rules round on their way is a handful of numbers a gradient.
-TEST_CASE("gradients of fused ops in bf16 are those of the function that they computed") {
+TEST_CASE("bf16 gradients of fused ops are the derivatives of the rounded function") {
   constexpr Dtypes f64{DType::f64, DType::f64}, bf16{DType::bf16, DType::bf16};
   const Bound bound{8 * epsilon(DType::bf16), 0};
   for (const FusedCase& op : fused_cases()) {

@@ -167,7 +167,7 @@ TEST_CASE("gradcheck says that a point may be a kink, that a step left the domai
   CHECK(note([](const List& x) { return faulty_square(x[0], 0.1); }, values()).empty());  // the rule is wrong
 }
 
-TEST_CASE("gradcheck differentiates also where its caller does not") {
+TEST_CASE("gradcheck differentiates even if its caller turned gradients off") {
   const NoGrad no_grad;
   CHECK(gradcheck([](const List& x) { return tanh(x[0]); }, {values()}).ok);
 }

@@ -122,7 +122,7 @@ TEST_CASE("a slope that is several ops is rounded to bf16 once") {
   CHECK(amax(abs(recorded.to(DType::f64) - plain.to(DType::f64))).item() <= 0x1p-7);  // neighbours in [1, 2)
 }
 
-TEST_CASE("gradients of one graph are taken twice, summed, and changed by a hook") {
+TEST_CASE("gradients of one graph can be taken twice, summed, and changed by a hook") {
   const Tensor x = tensor({2.0}).require_grad();
   const Tensor h = x * x, y = h * x;
   const Tensor twice = grad(y, {x}, {}, kGraph)[0] + grad(y, {x}, {}, kGraph)[0];

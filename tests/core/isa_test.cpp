@@ -110,7 +110,7 @@ TEST_CASE("instruction set: family and model are the displayed ones") {
 }
 
 #ifdef __x86_64__
-TEST_CASE("instruction set: this processor is the one of /proc/cpuinfo") {
+TEST_CASE("instruction set: the detected processor agrees with /proc/cpuinfo") {
   const Processor& here = this_processor();
   if (cpuinfo("vendor_id").empty()) return;
   CHECK(name_of(here) == cpuinfo("vendor_id") + " family " + cpuinfo("cpu family") + " model " + cpuinfo("model"));

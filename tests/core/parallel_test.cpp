@@ -82,7 +82,7 @@ TEST_CASE("eight, four or two threads get the same number of blocks each, unless
   CHECK(even_blocks(17, 1).count == 17);
 }
 
-TEST_CASE("blocks do not depend on the number of threads; blocks for threads are a multiple of it") {
+TEST_CASE("blocks do not depend on the number of threads; blocks for threads are multiples of them") {
   const test::Threads one(1);
   const int64_t count = even_blocks(1000, 30).count;
   CHECK(thread_blocks(1000, 30).count == 34);
@@ -105,7 +105,7 @@ TEST_CASE("parallel_for calls once for each block and says which one it is") {
   }
 }
 
-TEST_CASE("the blocks of a thread that is held up go to the others") {
+TEST_CASE("other threads take the blocks of a delayed thread") {
   const test::Threads two(2);
   std::atomic<int> others = 0;
   parallel_for(16, 1, [&](int64_t begin, int64_t) {

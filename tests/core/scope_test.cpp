@@ -4,7 +4,7 @@
 
 using namespace isonorm;
 
-TEST_CASE("scope: a file is named once, and without its folder; a module may be in one of its name") {
+TEST_CASE("scope: a file name appears once, without its folder; a module may have the same name") {
   const auto nested = [](const char* outer, const char* inner) {
     const Scope a(outer), b(inner);
     return Scope::path();

@@ -90,7 +90,7 @@ TEST_CASE("augment: changes depend on seed, step and row; a resumed loader gives
   CHECK(std::ranges::count(images, static_cast<float>(border)) > 10);
 }
 
-TEST_CASE("mix: each image and its target are lambda of themselves and the rest of the next ones") {
+TEST_CASE("mix: images and targets are lambda times their own plus 1 - lambda times the next one's") {
   constexpr int64_t kRows = 5, kClasses = 3;
   const std::vector<int64_t> labels = {2, 0, 1, 1, 0};
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {

@@ -103,7 +103,7 @@ TEST_CASE("batches hold (pixel / 255 - mean) / std in every dtype") {
   CHECK_THROWS_WITH(gather_batch(set, indices, {.dtype = DType::i64}), Contains("i64"));
 }
 
-TEST_CASE("the scale of a set is its pixels' mean and deviation in four digits") {
+TEST_CASE("the scale of a set is the mean and deviation of its pixels, to four digits") {
   // 0, 51, 102, 153, 204 and 255 of 255, with a mean of 1/2 and a variance of 35/300.
   const Tensor pixels = from_vector<uint8_t>({0, 51, 102, 153, 204, 255}, {1, 2, 3});
   const PixelScale scale = measured_scale({pixels, numbered(1).labels}, DType::f64);

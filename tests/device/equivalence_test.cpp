@@ -49,7 +49,7 @@ TEST_CASE("questions about a checkpoint's tensors are answered on any device") {
   }
 }
 
-TEST_CASE("a proof on a device: every form follows Pre-LN there, and the losses are those of the CPU to rounding") {
+TEST_CASE("a proof on a device: every form follows Pre-LN, and the losses equal the CPU's up to rounding") {
   ProofOptions o = small_proof();
   const ProofResult on_cpu = prove(o);
   o.training.device = kCuda;

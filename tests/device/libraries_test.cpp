@@ -108,7 +108,7 @@ TEST_CASE("if no epilogue adds a bias, the product is added to it") {
   CHECK(gpu::libraries()[0].refusals == before.refusals);
 }
 
-TEST_CASE("sums of a bias's gradient are fused or a kernel's own") {
+TEST_CASE("a bias's gradient is summed by a fused product or by an own kernel") {
   const WithLibraries with;
   Generator g{.seed = 4};
   const Tensor x = placed({24, 16}, DType::bf16, 0, g), dy = placed({24, 32}, DType::bf16, 0, g);

@@ -67,7 +67,7 @@ TEST_CASE("an upload is taken without a wait for the copy or the device's work")
   CHECK(same_bytes(to(sum, kCpu), counted(2) + (counted(0) + 1.0)));
 }
 
-TEST_CASE("an upload into reused memory comes after the earlier reads of it") {
+TEST_CASE("an upload into reused memory waits for the earlier reads") {
   at_every_pace([] {
     gpu::stream_of(kCuda).wait();
     Tensor result;
@@ -93,7 +93,7 @@ TEST_CASE("more uploads than pinned blocks: each block serves again when its cop
   });
 }
 
-TEST_CASE("an upload that is dropped does not write to what its memory serves next") {
+TEST_CASE("a dropped upload does not write to the next owner of its memory") {
   at_every_pace([] {
     gpu::stream_of(kCuda).wait();
     upload(counted(7), kCuda);

@@ -101,7 +101,7 @@ TEST_CASE("ranks: the others wait for the first rank's work without a time limit
   CHECK_THROWS_WITH(run_ranks(3, late, 1), Contains("on_first: rank 2 has not come within 1 s"));
 }
 
-TEST_CASE("ranks: what cannot be sent is refused") {
+TEST_CASE("ranks: values that cannot be sent are refused") {
   run_ranks(2, [&](Group& g) {
     const auto refused = [](const char* part, const auto& f) {
       try {

@@ -58,7 +58,7 @@ TEST_CASE("audit: invisible directions are counted and measured") {
   CHECK(r.directions() == 13 + 8 + 2 * (17 + 33) + 2 * (48 + 32) + 13 + 2 * 16 + 15);
 }
 
-TEST_CASE("audit: as many directions as the gradients of many batches leave out") {
+TEST_CASE("audit: finds every direction that the gradients of many batches leave out") {
   for (const nn::Arrangement& connection : {nn::kPreLn, nn::kSubLn}) {
     const nn::TransformerOptions t{.width = 4, .depth = 1, .heads = 2, .mlp_width = 6, .connection = connection};
     const TrainingOptions o{.model = {kGpt, t, {{"vocab", 5}, {"context", 6}}}, .data = {}, .batch = 4};
@@ -99,7 +99,7 @@ TEST_CASE("audit: bf16 drifts, zero-row-sum readers make its error of second ord
   CHECK(r.bf16_error_centred < 0.2);
 }
 
-TEST_CASE("audit: behind a learned gain readers have no invisible direction; weights must fit") {
+TEST_CASE("audit: readers after a learned gain have no invisible direction; weights must fit") {
   const AuditResult r = audit(small(true));
   CHECK(r.verdict == Verdict::equivalent);
   CHECK(row(r, "head.weight").directions == 16);  // the shift that softmax ignores
@@ -108,7 +108,7 @@ TEST_CASE("audit: behind a learned gain readers have no invisible direction; wei
   CHECK_THROWS_WITH(audit(small(), wrong), Contains("missing"));
 }
 
-TEST_CASE("audit: a gradient where none should be is told") {
+TEST_CASE("audit: a gradient that should be zero and is not is reported") {
   AuditResult r = audit(small());
   CHECK_THAT(closing(document_of(r)), StartsWith("Equivalent. No invisible direction has a gradient: of ") &&
                                           Contains(" directions without gradient"));

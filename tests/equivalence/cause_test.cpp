@@ -58,7 +58,7 @@ TEST_CASE("cause: a plain reference says as much as one on a stream") {
              Contains("cause: a first model that sees the mean of its stream, as one without a final norm does"));
 }
 
-TEST_CASE("cause: an error of a forward in compressed coordinates says what the layout may miss") {
+TEST_CASE("cause: if a forward in compressed coordinates fails, it names possible gaps of the layout") {
   CHECK_THAT(
       said(Fault::forgotten, Form::crms_norm),
       Contains("sizes 7 and 8 differ (crms_norm stores 7 of the 8 entries of a row: does the layout miss a writer") &&

@@ -354,7 +354,7 @@ struct Same8 : nn::Module {
 };
 }  // namespace
 
-TEST_CASE("engine: one batch without targets, with unused ones, or of one row is enough for trajectories") {
+TEST_CASE("engine: one batch without targets, with unused targets, or with one row is enough for trajectories") {
   const Objective reconstruction = [](nn::Module& m, const Examples& e) { return mse_loss(m(e.inputs), e.inputs); };
   for (const int64_t count : {6, 1})
     for (const bool targets : {false, true}) {

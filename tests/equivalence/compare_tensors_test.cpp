@@ -114,7 +114,7 @@ TEST_CASE("compare tensors: NaN, nothing and missing partners are never the same
   CHECK(compare_tensors(empty_one, empty_one).identical);
 }
 
-TEST_CASE("compare tensors: equal infinities are equal, and the finite entries beside them are compared") {
+TEST_CASE("compare tensors: equal infinities are equal, and the finite entries are still compared") {
   constexpr double kInf = INFINITY;
   const auto mask = [](double first, double second) { return only(tensor<double>({1, first, -2, second})); };
   const TensorMap a = mask(-kInf, kInf);
@@ -173,7 +173,7 @@ TEST_CASE("compare tensors: integers are compared as integers, whatever the tole
   CHECK_THAT(said(integers(kLarge + 2), only(tensor<double>({5, 0x1p53}))), Contains("integers from 2^53 on"));
 }
 
-TEST_CASE("compare tensors: equal to the last bit are equal bits of one dtype that no map made") {
+TEST_CASE("compare tensors: \"equal to the last bit\" needs equal bits, one dtype and no map") {
   const TensorMap a = only(tensor<double>({0.0, 1.0}));
   const auto differs_in_bits = [&](const TensorMap& b, const ParameterMap& map = {}) {
     const TensorsComparison r = compare_tensors(a, b, map);
@@ -201,7 +201,7 @@ TEST_CASE("compare tensors: an entry of a joined tensor is named by its place in
   CHECK(r.first_difference->place.index == Dims{1, 3});
 }
 
-TEST_CASE("compare tensors: what is the same says below which share it saw nothing") {
+TEST_CASE("compare tensors: an equal pair reports the share that would have been detected") {
   const TensorMap a = only(tensor<float>({1.0F, 9e-5F})), b = only(tensor<float>({1.0F, 0.0F}));
   CHECK_THAT(said(a, b), Contains("entries below 1.0e-04 of the largest of their tensor not seen"));
   CHECK_THAT(said(a, b, {}, {.tolerance = 0.25}), Contains("entries below 2.5e-01 of"));
@@ -230,7 +230,7 @@ TEST_CASE("compare tensors: a factor that is called detectable is detected") {
   CHECK_THAT(said(only(tensor<double>({0})), only(tensor<float>({0}))), !Contains("detectable"));
 }
 
-TEST_CASE("compare tensors: two tensors with one partner differ; what is left out is left out of both") {
+TEST_CASE("compare tensors: two tensors with the same partner differ; ignored tensors are ignored in both files") {
   const Tensor w = tensor({2., 1.});
   const TensorMap two = map_of({{"a.w", w}, {"b.w", w}}), one = only(w), b = map_of({{"w", w}, {"x", tensor({3.})}});
   const TensorsComparison r = compare_tensors(two, one, ParameterMap().add("*.w", "w"));
@@ -281,7 +281,7 @@ TEST_CASE("compare tensors: a small gradient that differs is undecided below the
     }
 }
 
-TEST_CASE("compare tensors: what is small in one file alone, NaN, or no gradient is no noise") {
+TEST_CASE("compare tensors: an entry that is small in one file alone, NaN, or not a gradient is not noise") {
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
     const double share = noise_share(dtype);
     const TensorMap a = beside_a_large_one(dtype, share, kSmall), large = beside_a_large_one(dtype, 4 * share, kSmall);
@@ -327,7 +327,7 @@ TEST_CASE("compare tensors: named gradients and zeros in both are the same; the 
   CHECK(rows[1][8].text == "equivalent");
 }
 
-TEST_CASE("compare tensors: the likely cause is what the difference itself shows") {
+TEST_CASE("compare tensors: the likely cause follows from the difference itself") {
   const auto [weight, bias] = drawn();
   const TensorMap a = tensors(weight, bias);
   CHECK_THAT(said(a, tensors(streams::recentre(weight, 0), bias)),
@@ -349,7 +349,7 @@ TEST_CASE("compare tensors: the likely cause is what the difference itself shows
   CHECK_THAT(said(only(wide), only(randn({3, 2}))), !Contains("transposed"));
 }
 
-TEST_CASE("tensors beside controls: what rounding alone does is the same, and more is not") {
+TEST_CASE("tensors with controls: a deviation as large as rounding is equal, a larger one is not") {
   Generator g{5, 0};
   const Tensor w = randn({40, 30}, {DType::f32}, g);
   CompareTensorsOptions o;

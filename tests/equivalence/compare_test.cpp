@@ -173,7 +173,7 @@ TEST_CASE("compare: a training whose controls run away is undecided, one with a 
   CHECK_FALSE(wild.equivalent());
 }
 
-TEST_CASE("compare: models that agree where they stand, or in the loss alone, are told apart") {
+TEST_CASE("compare: models that agree only at their weights, or only in the loss, are different") {
   const auto a = small_net({}), b = small_net({.form = Form::rms_norm});
   fill(detach(a->head.bias), 1);
   const auto with_extra = [&](const std::function<Tensor(const Tensor& bias)>& extra) -> Objective {
@@ -239,7 +239,7 @@ TEST_CASE("compare: a gradient that is zero in exact arithmetic is noise, in poi
   }
 }
 
-TEST_CASE("compare: of all entries that differ the one that is furthest off is named, by its place in the whole") {
+TEST_CASE("compare: names the entry with the largest difference, by its index in the whole tensor") {
   const auto square = [](std::vector<double> v) { return from_vector(v, {2, 2}); };
   const Tensor zero = zeros({2, 2}, {DType::f64});
   const Pair tiny = {"tiny", square({1e-9, 0, 0, 0}), zero, 1}, large = {"large", square({0.1, 0, -0.5, 0.2}), zero, 1},
@@ -293,7 +293,7 @@ TEST_CASE("compare: a partner that is missing, extra or of another shape is name
              Contains("up1.weight becomes [8, 10]"));
 }
 
-TEST_CASE("compare: a likely cause is named where there is evidence for it") {
+TEST_CASE("compare: a likely cause is named if there is evidence for it") {
   const Switches rms = {.form = Form::rms_norm};
   const auto with = [](Switches s, auto change) {
     change(s);
@@ -314,7 +314,7 @@ TEST_CASE("compare: a likely cause is named where there is evidence for it") {
              Contains("cause: a map that is missing") && Contains("entry.weight"));
 }
 
-TEST_CASE("drawing parameters anew keeps their size, however often, and gives them a mean") {
+TEST_CASE("redrawing parameters keeps their size, however often, and gives them a mean") {
   nn::Linear layer(64, 64);
   Generator generator{1, 0};
   const Tensor w = layer.parameters()[0];

@@ -36,7 +36,7 @@ struct ByHand {
 
 }  // namespace
 
-TEST_CASE("without gains the result is what the stream's own maps give") {
+TEST_CASE("without gains the result equals the result of the stream's own maps") {
   manual_seed(3);
   for (Form to : kForms) {
     nn::Vit vit = streams::make<nn::Vit>(small_vit());

@@ -63,7 +63,7 @@ TEST_CASE("criterion: the bound is 30 D_c + 64 eps at every step, for every quan
   CHECK(bound(0, DType::f32) == 64 * 0x1p-23);
 }
 
-TEST_CASE("criterion: one entry off by 1e-9 is found, and named where it is known") {
+TEST_CASE("criterion: one entry that is off by 1e-9 is found, and named if its name is known") {
   RunResult run = form_run();
   run.deviations.weight[3] += 1e-9;
   run.first_difference = {4, "weights", {"fc.weight", {3, 4}, 0.5, 0.25, 1e-3}};
@@ -109,7 +109,7 @@ TEST_CASE("criterion: empty and incomplete runs are never the same") {
   CHECK_FALSE(proof.equivalent());
 }
 
-TEST_CASE("criterion: what was compared with itself proves nothing") {
+TEST_CASE("criterion: a comparison of a model with itself proves nothing") {
   RunResult run = form_run(), unmoved = run, negative = negative_run();
   run.deviations = constant(50, 0, 0, 0);
   CHECK_FALSE(accepted(run));
@@ -151,7 +151,7 @@ TEST_CASE("criterion: a negative control must start equal and end far away, in e
   CHECK_FALSE(accepted(run));
 }
 
-TEST_CASE("criterion: a bound detects mistakes below a third of what a negative control reaches, in f64 below 1e-5") {
+TEST_CASE("criterion: bounds stay below a third of a negative control's deviation, in f64 below 1e-5") {
   for (size_t q = 0; q < 3; ++q) {
     INFO("quantity " << q);
     RunResult run = form_run();
@@ -239,7 +239,7 @@ TEST_CASE("criterion: a run shorter than 20 steps needs all of them") {
   }
 }
 
-TEST_CASE("criterion: the reach is that of the weaker negative control within its first 20 steps") {
+TEST_CASE("criterion: the weaker negative control sets the reach, within its first 20 steps") {
   std::vector<RunResult> wrong(2);
   wrong[0].deviations = constant(30, 0.1, 2, 0.5), wrong[1].deviations = constant(30, 0.3, 1, 0.7);
   wrong[0].deviations.loss[19] = 0.2;

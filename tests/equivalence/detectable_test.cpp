@@ -57,7 +57,7 @@ struct Normed : nn::Module {
 
 }  // namespace
 
-TEST_CASE("detectable: a tensor that cancels hides nothing of the others, and what is called detectable is detected") {
+TEST_CASE("detectable: a tensor that cancels does not hide others, and a detectable deviation is detected") {
   for (const auto& [dtype, steep, small] : {std::tuple(DType::f64, 1e7, 1e-11), {DType::f32, 2000., 1e-4}})
     for (uint64_t seed = 1; seed <= 4; ++seed) {
       manual_seed(seed);
@@ -97,7 +97,7 @@ TEST_CASE("detectable: the number is rounded up") {
   CHECK(detectable_text(9.91e-12) == "detectable: a factor of 1 + 1.0e-11 of any tensor");
 }
 
-TEST_CASE("detectable: an offset as a whole is that of least squares") {
+TEST_CASE("detectable: the offset of a whole tensor is fitted by least squares") {
   // <d, r> / <r, r> with r = (1, 2, -2), d = (0.1, 0, 0.2): (0.1 - 0.4) / 9.
   const Tensor r = tensor<double>({1, 2, -2}), x = tensor<double>({1.1, 2, -1.8});
   const Offset o = offset({"w", x, r, 2});
@@ -109,7 +109,7 @@ TEST_CASE("detectable: an offset as a whole is that of least squares") {
   CHECK(std::isnan(offset({"nan", r * NAN, r, 2}).factor));
 }
 
-TEST_CASE("compare and shift: parameters, buffers and gradients are given back, also where the loss throws") {
+TEST_CASE("compare and shift: parameters, buffers and gradients are restored even if the loss throws") {
   manual_seed(3);
   Normed a, b;
   const auto of = [](const Normed& m) {

@@ -107,7 +107,7 @@ TEST_CASE("the entry that differs most is named by its place in the tensor") {
   }
 }
 
-TEST_CASE("a norm behind a table: rounding is carried through it") {
+TEST_CASE("a norm after an embedding table: rounding is propagated through it") {
   const TensorMap s = state();
   const streams::Plan plan = placed(kTable, s);
   TensorMap rounded;
@@ -187,7 +187,7 @@ TEST_CASE("a stream that is recentred once: rows with a mean enter it, and the r
   }
 }
 
-TEST_CASE("several streams: a tensor belongs to one of them, what none names is refused with the first") {
+TEST_CASE("several streams: a tensor belongs to one stream; a tensor of no stream is refused at the first stream") {
   TensorMap s;
   for (const auto& [name, t] : state())
     for (const char* of : {"a.", "b."}) s.add(of + name, t);
@@ -220,7 +220,7 @@ TEST_CASE("several streams: a tensor belongs to one of them, what none names is 
   CHECK_THROWS_WITH(streams::Layout::from_json(both), Contains("several streams"));
 }
 
-TEST_CASE("what a description of these gets wrong is refused by name") {
+TEST_CASE("mistakes in such descriptions are refused by name") {
   const TensorMap s = state();
   const auto refused = [&](const std::string& from, const std::string& to, const std::string& says) {
     std::string json = kTable;

@@ -32,7 +32,7 @@ Predicates with_all() {
 
 }  // namespace
 
-TEST_CASE("expectation: the published table follows from what the optimizers do, in all 330 cells, for gpt and vit") {
+TEST_CASE("expectation: the published table follows from the optimizers' updates, in all 330 cells, for gpt and vit") {
   for (const bool vit : {false, true}) {
     TableOptions o;
     if (vit) o.model = &kVit, o.made = true;
@@ -94,7 +94,7 @@ TEST_CASE("expectation: what a learned gain and a tied head take away") {
   CHECK_THAT(expectation(variant("c5"), update, isometric).because, Contains("crms_isometric the model is another"));
 }
 
-TEST_CASE("expectation: follows what a variant stores and does, not its name") {
+TEST_CASE("expectation: depends on the data and updates of a variant, not on its name") {
   const Predicates update = predicates_of({}, recipe("adam")), decaying = predicates_of({}, recipe("lamb"));
   const Predicates sgd = predicates_of({}, recipe("sgd"));
   const auto expected = [](const char* name, const Predicates& p, void (*change)(Variant&)) {

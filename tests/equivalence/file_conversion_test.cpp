@@ -60,7 +60,7 @@ TEST_CASE("conversion in pieces: the bytes of a conversion of the whole, in ever
   }
 }
 
-TEST_CASE("conversion in pieces: what is wrong with one slice is found") {
+TEST_CASE("conversion in pieces: a mistake in one slice is found") {
   const TensorMap state = gpt2(9, 50);
   const streams::Plan plan = gpt2_plan(state, 9);
   const auto with = [&](const std::string& name, int64_t flat, float value) {
@@ -94,7 +94,7 @@ TEST_CASE("verify in pieces: two are cut alike, into pieces that are small enoug
       for (const Unit& u : *units) CHECK(u.block * (state->at(u.names.front()).numel() / u.slices) <= most);
 }
 
-TEST_CASE("verify in pieces: beside pieces the tables of the two are in memory") {
+TEST_CASE("verify in pieces: memory holds the pieces and the tables of both files") {
   const int64_t width = 512, rows = 20000;
   const Tensor table = randn({100, width}, {DType::f32});
   TensorMap names = gpt2(width, 100), outline_only;
@@ -120,7 +120,7 @@ TEST_CASE("verify in pieces: beside pieces the tables of the two are in memory")
   CHECK(host_allocator().stats().peak - before < 2 * largest + (int64_t{64} << 20));
 }
 
-TEST_CASE("conversion in pieces: beside the result at most twice the largest tensor is in memory") {
+TEST_CASE("conversion in pieces: memory holds the result and at most twice the largest tensor") {
   const int64_t width = 512, rows = 20000;
   const Tensor table = randn({100, width}, {DType::f32});
   TensorMap names = gpt2(width, 100), outline_only;

@@ -238,7 +238,7 @@ const Planted kPlanted[] = {
 
 }  // namespace
 
-TEST_CASE("hypotheses: each planted fault is found where it begins, and taken for no other") {
+TEST_CASE("hypotheses: each planted fault is found at the tensor where it begins, and only as itself") {
   const TensorMap a = Program(Fault::none).tensors();
   CHECK(compared(a, Program(Fault::none).tensors()).identical);
   for (const Planted& p : kPlanted) {
@@ -292,7 +292,7 @@ TEST_CASE("hypotheses: the divisor of a compressed norm is named with its input,
   CHECK(compare_tensors(file(16, false), file(15, false)).likely_cause.empty());  // with eps the ratio is not constant
 }
 
-TEST_CASE("hypotheses: what was inherited, and a constant that is nobody's mean, are not explained") {
+TEST_CASE("hypotheses: inherited differences, and constants that are not a mean, are not explained") {
   const auto said = [](const char* first, const Tensor& a, const Tensor& b, bool normalised) {
     const auto file = [&](const Tensor& x) {
       TensorMap m;
@@ -317,7 +317,7 @@ TEST_CASE("hypotheses: what was inherited, and a constant that is nobody's mean,
   CHECK(std::abs(model->eps - 1e-3) < 1e-12);
 }
 
-TEST_CASE("recorded tensors: what a name says") {
+TEST_CASE("recorded tensors: meanings of names") {
   const auto is = [](const char* name, const Recorded& expected) {
     INFO(name);
     CHECK(recorded(name) == expected);
@@ -340,7 +340,7 @@ TEST_CASE("recorded tensors: what a name says") {
   for (const char* whole : {"", "grad", "output", ".", "step.1", "after"}) CHECK_NOTHROW(recorded(whole));
 }
 
-TEST_CASE("the order of execution is given, the layout's, the file's or that of numbers in names") {
+TEST_CASE("the order of execution comes from an argument, the layout, the file or the numbers in names") {
   const auto order = [](std::vector<std::string> names, std::vector<std::string> given = {},
                         std::span<const streams::Layout> layouts = {}) {
     TensorMap m;

@@ -20,7 +20,7 @@ Judgement judged(Verdict verdict) {
 
 }  // namespace
 
-TEST_CASE("judgement: the sentence of an equivalent pair lists what was not compared, and no difference") {
+TEST_CASE("judgement: the sentence of an equivalent pair lists the tensors that were not compared, and no difference") {
   Judgement j = judged(Verdict::equivalent);
   j.first_difference->deviations = {deviation("gradient", "w")};
   CHECK(j.sentence() == "equivalent: why");
@@ -30,7 +30,7 @@ TEST_CASE("judgement: the sentence of an equivalent pair lists what was not comp
   CHECK(j.sentence() == "undecided: why");
 }
 
-TEST_CASE("judgement: a difference has a line for each tensor, but none for weights behind wrong gradients") {
+TEST_CASE("judgement: each different tensor has a line, but not weights that follow from wrong gradients") {
   Judgement j = judged(Verdict::different);
   auto& all = j.first_difference->deviations;
   all = {deviation("loss", ""), deviation("gradient", "w"), deviation("weight", "w")};

@@ -24,7 +24,7 @@ struct Shifted : nn::Module {
 
 }  // namespace
 
-TEST_CASE("mapped noise: entries that noise alone moves are not compared behind a reshape either") {
+TEST_CASE("mapped noise: entries that only noise moves stay ignored after a reshape") {
   const MakeOptimizer adam = [](const std::vector<Tensor>& p) {
     return std::make_unique<optim::AdamW>(p, optim::AdamWOptions{.lr = 1e-2, .eps = 1e-30});
   };

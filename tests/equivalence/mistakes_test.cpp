@@ -195,7 +195,7 @@ TEST_CASE("mistakes: causes cost at most five times the gradients of the compari
   }
 }
 
-TEST_CASE("mistakes: the table of what is said of each planted one") {
+TEST_CASE("mistakes: the table of planted mistakes and their reported causes") {
   const std::tuple<std::span<const Planted>, Comparison (*)(const char*)> groups[] = {
       {kForward, at_points}, {kBackward, at_points}, {kTrained, trained}, {kOnStream, on_stream}};
   std::string table;

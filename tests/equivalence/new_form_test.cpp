@@ -57,7 +57,7 @@ ProofResult proof_of(const std::string& form) {
 
 }  // namespace
 
-TEST_CASE("a registered form: its maps are those of its basis, and its options are written by its name") {
+TEST_CASE("a registered form: its maps follow from its basis, and its options are written under its name") {
   const RegisteredForm form(kRow);
   CHECK(streams::form_named("crms_cosine") == form);
   CHECK(streams::centred_forms().back() == form);
@@ -139,7 +139,7 @@ TEST_CASE("a conversion to a row whose basis is not orthonormal is not verified"
   CHECK_FALSE(conversion.exact().equivalent());
 }
 
-TEST_CASE("raw parameters are mapped to those of a registered form by name, in both directions") {
+TEST_CASE("raw parameters are mapped to a registered form's by name, in both directions") {
   const RegisteredForm form(kRow);
   manual_seed(5);
   nn::Gpt raw = streams::make<nn::Gpt>(small_gpt());

@@ -106,7 +106,7 @@ TEST_CASE("own gpt: the library's trains as one's own does, whichever declares t
   }
 }
 
-TEST_CASE("own gpt: what a declaration says to be blind and is not is compared all the same") {
+TEST_CASE("own gpt: a parameter that is wrongly declared blind is still compared") {
   const MakeModel declares = [] {
     auto model = own(1, DType::f64)();
     dynamic_cast<OwnGpt&>(*model).fc1.mark_blind("bias", 0, 2 * kWidth);

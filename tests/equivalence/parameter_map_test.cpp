@@ -37,7 +37,7 @@ TEST_CASE("parameter map: <M w, g> = <w, M* g> for every map and their products"
   CHECK(Route{"w", {{"compress", 0}}}.forward(w).shape() == Dims{4, 7});
 }
 
-TEST_CASE("parameter map: what makes no sense is refused in one line") {
+TEST_CASE("parameter map: contradictory maps are refused in one line") {
   const std::pair<const char*, const char*> wrong[] = {
       {R"({"a": "x"})", "expected '['"},
       {R"([{"b": "x"}])", "has no \"a\""},

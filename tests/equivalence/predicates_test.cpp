@@ -52,7 +52,7 @@ Tensor plain(const Tensor& g, const Tensor&, const P&) { return g; }
 
 }  // namespace
 
-TEST_CASE("predicates: what is known of the grid's optimizers is measured") {
+TEST_CASE("predicates: measurements confirm the stated properties of the grid's optimizers") {
   // repeats, linear, rotates, covariant, any_width, writers' and readers' means unseen, keeps writers, keeps readers,
   // gradient's mean unseen, centres, ignores weights, tensors apart
   const std::pair<const char*, const char*> known[] = {{"sgd", "yyynyyyyyynyy"},

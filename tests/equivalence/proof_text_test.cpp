@@ -105,7 +105,7 @@ TEST_CASE("proof: the sentence gives the figures, or the run that failed and why
                                          "does not count (the deviation of gradients is 1.0e-06"));
 }
 
-TEST_CASE("proof: chaos ends what is said, or leaves it undecided") {
+TEST_CASE("proof: chaos ends the horizon, or leaves the verdict undecided") {
   ProofResult proof = synthetic_proof();
   proof.controls[0].deviations.weight[150] = 1e-4;
   proof.runs[0].deviations.weight[160] = 1e-4;  // within the bound, but beyond the horizon
@@ -123,7 +123,7 @@ TEST_CASE("proof: chaos ends what is said, or leaves it undecided") {
         0);
 }
 
-TEST_CASE("proof: the command that repeats a proof names what is not the default and survives a shell") {
+TEST_CASE("proof: the command that repeats a proof has the options that are not defaults, quoted for a shell") {
   ProofResult proof = synthetic_proof();
   proof.options.training.data = "my data/it's";
   proof.options.training.model.transformer().affine = true;
@@ -137,7 +137,7 @@ TEST_CASE("proof: the command that repeats a proof names what is not the default
     if (name == "data") CHECK(std::get<std::string>(value) == "true");
 }
 
-TEST_CASE("training: what it says in one sentence") {
+TEST_CASE("training: its result in one sentence") {
   TrainingResult t = synthetic_training();
   CHECK(closing(document_of(t)) ==
         "crms_norm, 1234 parameters, 200 steps: test loss 0.5000, test accuracy 87.10 % (871 of 1000 images).");

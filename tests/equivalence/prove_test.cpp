@@ -53,7 +53,7 @@ void check_proof(const TrainingOptions& o) {
 
 TEST_CASE("the forms of a model with a row of its own train as Pre-LN does") { check_proof(small(test::kTempered)); }
 
-TEST_CASE("the forms of a plain model, which knows nothing of them, train as Pre-LN does by its layout") {
+TEST_CASE("a plain model that knows no form: with its layout, every form trains as Pre-LN does") {
   const TrainingOptions o = small(test::kPlain);
   check_proof(o);
   const AuditResult seen = audit(o);
@@ -97,7 +97,7 @@ TEST_CASE("G6: the forms train as Pre-LN does, with every optimizer; converted w
     }
 }
 
-TEST_CASE("the forms train as Pre-LN does under what trainings have beside an optimizer") {
+TEST_CASE("the forms train as Pre-LN does with clipping, schedules, averages and the like") {
   using Change = void (*)(TrainingOptions&, nn::TransformerOptions&);
   const std::pair<const char*, Change> regimes[] = {
       {"f32", [](auto& o, auto&) { o.dtype = DType::f32; }},
@@ -159,7 +159,7 @@ TEST_CASE("an average, a part of a batch and an undecayed vector are what they s
 }
 
 // Clipping and Adam cancel the size of a gradient, so a sum instead of a mean shows only in gradients.
-TEST_CASE("mistakes of ranks are told from the right training, whatever hides them behind the gradient") {
+TEST_CASE("mistakes of ranks are detected even if the step after the gradient hides them") {
   const auto faults = [](int64_t batch, double dropout, double clip) {
     TrainingOptions o = small();
     o.ranks = 2, o.batch = static_cast<int>(batch), o.clip = clip, o.model.transformer().branch.dropout = dropout;
@@ -178,7 +178,7 @@ TEST_CASE("mistakes of ranks are told from the right training, whatever hides th
   CHECK(faults(6, 0.2, 0).back() == "equal dropout on all ranks");
 }
 
-TEST_CASE("a tied head behind learned gains has negative controls of its own") {
+TEST_CASE("a tied head after learned gains has its own negative controls") {
   TrainingOptions o = small(kGpt, {.affine = true});
   o.model.set({"tied", true});
   const ProofResult r = prove({.training = o});

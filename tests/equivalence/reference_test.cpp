@@ -32,7 +32,7 @@ ReferenceFindings of_rows(const streams::Plan& plan, const std::string& name, do
 
 }  // namespace
 
-TEST_CASE("reference: what the program computed agrees, in each precision") {
+TEST_CASE("reference: the program's outputs agree, in each precision") {
   const streams::Plan plan = by();
   for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
     INFO(name_of(dtype));
@@ -72,7 +72,7 @@ TEST_CASE("reference: a converted model is held to the same in its own coordinat
   }
 }
 
-TEST_CASE("reference: it shows what a description can get wrong unseen") {
+TEST_CASE("reference: finds mistakes of a description that no tensor shows") {
   const TensorMap exact = program(weights(), DType::f64), coarse = program(weights(), DType::f32),
                   coarsest = program(weights(), DType::bf16);
   const std::string right = gpt2_spec(kWidth);
@@ -192,7 +192,7 @@ TEST_CASE("reference: rounding that hides another axis of a reader is that of th
   CHECK(f.reading == "with dim 0");
 }
 
-TEST_CASE("reference: one row that shows it is enough, wherever it stands") {
+TEST_CASE("reference: one row that shows the mistake is enough, in any position") {
   const streams::Plan plan = by();
   const std::string square = "h.0.attn.c_proj.weight", bias = "h.0.attn.c_proj.bias";
   const auto f64 = [&](const std::string& name) { return weights().at(name).to(DType::f64); };
@@ -217,7 +217,7 @@ TEST_CASE("reference: a bias that a description does not name has to show") {
   CHECK(f.reading == "with the bias '" + bias + "'");
 }
 
-TEST_CASE("reference: what it may not be") {
+TEST_CASE("reference: refused contents") {
   const TensorMap good = program(weights(), DType::f32);
   const streams::Plan plan = by();
   const std::string reader = "h.0.mlp.c_fc.weight", writer = "h.0.mlp.c_proj.weight", table = "wte.weight";

@@ -89,7 +89,7 @@ template <class M> void measure(const char* name, DType dtype, Examples (*batch)
 
 }  // namespace
 
-TEST_CASE("seconds: a comparison of 600,000 parameters beside its gradients", "[.seconds]") {
+TEST_CASE("seconds: a comparison of 600,000 parameters against the time of its gradients", "[.seconds]") {
   manual_seed(1);
   for (const DType dtype : {DType::f64, DType::f32}) {
     measure<Perceptron>("perceptron, 32 rows", dtype, images<32>);

@@ -30,7 +30,7 @@ TensorMap without(const TensorMap& all, const std::string& begin) {
 
 }  // namespace
 
-TEST_CASE("stream sum: every reader reads what the writers before it wrote, in each precision") {
+TEST_CASE("stream sum: every reader reads the sum of the earlier writers, in each precision") {
   for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
     INFO(name_of(dtype));
     const StreamSum s = sum_of(program(weights(), dtype));

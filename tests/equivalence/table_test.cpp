@@ -54,7 +54,7 @@ TEST_CASE("G9: affine norms, a tied head and a ViT come out as theory says") {
   CHECK(undefined == std::vector<std::string>{"", "a6 a7 c1 c3 c4 d1 d2 ", "", ""});
 }
 
-TEST_CASE("a cell keeps the seed that speaks most against what was expected") {
+TEST_CASE("a cell keeps the seed with the strongest evidence against the expectation") {
   const auto run = [](double weight, Verdict observed, bool as_expected) {
     RunResult r = record(variant("b"));
     r.largest.weight = weight, r.verdict = observed, r.as_expected = as_expected;
@@ -145,7 +145,7 @@ TEST_CASE("rounding that grows as fast as a negative control leaves the grid und
   for (const Cell& cell : r.cells) CHECK(cell.observed == Verdict::undecided);
 }
 
-TEST_CASE("an expectation follows what a variant and an optimizer do, not their names") {
+TEST_CASE("an expectation depends on the effect of a variant and an optimizer, not on their names") {
   Variant forgotten = variant("a5"), diligent = variant("a3"), raw = variant("c1");
   forgotten.after_step = Projection::none;  // does not recentre the weights
   diligent.after_step = Projection::writers;
@@ -161,7 +161,7 @@ TEST_CASE("an expectation follows what a variant and an optimizer do, not their 
   CHECK_FALSE(lied.predicates[0](Property::writers_mean_unseen));
 }
 
-TEST_CASE("a contradiction between what was derived and what was trained is reported") {
+TEST_CASE("a contradiction between the derived and the trained verdict is reported") {
   TableResult r = table(small({variant("a5"), variant("a3")}, {recipe("adam")}));
   for (Cell& cell : r.cells) {  // with the opposite expectations
     RunResult run = record(cell.variant);

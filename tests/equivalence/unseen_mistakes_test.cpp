@@ -22,7 +22,7 @@ TEST_CASE("unseen mistakes: a model that keeps a state is not repeatable") {
   }
 }
 
-TEST_CASE("unseen mistakes: the table of what is said of each planted one") {
+TEST_CASE("unseen mistakes: the table of planted mistakes and their reported causes") {
   std::string table;
   int planted = 0, causes = 0, right = 0, wrong = 0;
   for (const auto& group : {block_mistakes(), attention_mistakes(), loss_mistakes(), image_mistakes(), adam_mistakes(),

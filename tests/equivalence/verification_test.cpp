@@ -219,7 +219,7 @@ TEST_CASE("verify: logits that differ are different, whatever was found before")
   CHECK(v.sentence() == "different: every entry agrees, but not the logits of data.");
 }
 
-TEST_CASE("verify: what the function cannot see is no difference") {
+TEST_CASE("verify: changes that the function cannot see are no difference") {
   const ModelFile file = gpt_file(small_gpt());
   const auto shifted = [](size_t begin, size_t end, double by) {
     return [=](std::vector<double>& v) {

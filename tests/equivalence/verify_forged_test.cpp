@@ -63,7 +63,7 @@ TEST_CASE("verify: a bias that the function does not see is no measure of the ot
     }
 }
 
-TEST_CASE("verify: what one flipped value of a slice does, not each entry") {
+TEST_CASE("verify: the effect of one flipped value of a slice, not of each entry") {
   manual_seed(12);
   const std::string name = "blocks.0.mlp.fc2.bias";
   for (const auto& [outlier, change] : {std::pair(30.0, 0.09), {100.0, 0.2}}) {
@@ -100,7 +100,7 @@ TEST_CASE("verify: a flipped value moves the entries along one column of the for
     }
 }
 
-TEST_CASE("verify: a sum of rows or a mean that nobody sees may stand in either of the two") {
+TEST_CASE("verify: a sum of rows or a mean without effect may be in either file") {
   manual_seed(13);
   const ModelFile file = file_of(small_vit());
   for (const char* name : {"blocks.0.mlp.fc1.weight", "position"}) {
@@ -115,7 +115,7 @@ TEST_CASE("verify: a sum of rows or a mean that nobody sees may stand in either 
   }
 }
 
-TEST_CASE("verify by description: what the files say of themselves counts") {
+TEST_CASE("verify by description: the files' own metadata counts") {
   manual_seed(14);
   const ModelFile file = file_of(small_vit());
   CHECK(by_spec(file, file).equivalent());

@@ -64,7 +64,7 @@ TEST_CASE("two models are compared by their logits") {
   CHECK_FALSE(compare(with_option(crms, "eps", "1e-06").description, crms.state).explained());
 }
 
-TEST_CASE("what is rounded to f32 is same in f32, not in f64") {
+TEST_CASE("a state rounded to f32 is equivalent in f32, not in f64") {
   manual_seed(3);
   const ModelFile file = file_of(small_gpt({.affine = true}), {}, DType::f32), crms = converted(file, Form::crms_norm);
   CHECK(coarsest(crms.state) == DType::f32);

@@ -165,7 +165,7 @@ TEST_CASE("attention of heads of 64 in bf16 by tensor cores") {
   check_case({1, 1, 70, 70, 64, 64, false, false, false, 0.5, 4}, DType::bf16, 3 * kRound, 0.5);
 }
 
-TEST_CASE("tensor cores are used where they can be") {
+TEST_CASE("tensor cores are used if they can be") {
   for (const gpu::LibraryFacts& library : gpu::libraries())
     if (library.why_none.empty()) return;  // the library computes it; see ISONORM_GPU_LIBRARIES
   const std::set<std::string> fast = kernels_of({1, 2, 5, 5, 64, 64, true, true}, DType::bf16);

@@ -86,7 +86,7 @@ TEST_CASE("the stand-in for cuBLASLt finds an algorithm for types, sizes and epi
   CHECK(found({.epilogue = CUBLASLT_EPILOGUE_DGELU, .aux = at(256), .align = 8}) == CUBLAS_STATUS_NOT_SUPPORTED);
 }
 
-TEST_CASE("the stand-in for cuBLASLt refuses operands that lie otherwise than was said") {
+TEST_CASE("the stand-in for cuBLASLt refuses operands whose layout differs from the declared one") {
   DeviceFloats a(64), b(64), d(64);
   Ask ask;
   REQUIRE(ask.find() == CUBLAS_STATUS_SUCCESS);

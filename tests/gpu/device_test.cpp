@@ -77,7 +77,7 @@ TEST_CASE("bytes go to the device and come back") {
   }
 }
 
-TEST_CASE("fill writes what it should and nothing else, of every dtype") {
+TEST_CASE("fill writes its range and nothing else, for every dtype") {
   for (const DType d : {DType::f32, DType::f64, DType::bf16, DType::i64, DType::u8})
     for (const int64_t n : {0, 1, 15, 16, 17, 1000, 70000}) {
       INFO(name_of(d) << ", " << n);
@@ -127,7 +127,7 @@ TEST_CASE("a launch that fails says which kernel") {
   kernels::fill(x, 1);
 }
 
-TEST_CASE("an error that stays is said by every call, with the kernel after which it was seen") {
+TEST_CASE("every later call reports a lasting error, with the kernel after which it appeared") {
   // The race checker knows no order between threads of the parent and of a child, so it would report races.
   if (emulated::kRaceChecks) return;
   const std::string said = said_by([] {
@@ -152,7 +152,7 @@ TEST_CASE("an error that stays is said by every call, with the kernel after whic
   CHECK(said == line + line + line + line);
 }
 
-TEST_CASE("a library that is not there says where it was looked for") {
+TEST_CASE("a missing library is reported with the places that were searched") {
   const LibraryName name{"Such", "libisonorm_has_no_such.so.1", "version"};
   const Library none(name, "/no/folder::/dev/null");
   CHECK(!none);
@@ -184,7 +184,7 @@ TEST_CASE("a library is opened from the folders that are named, before the syste
   CHECK(Library({"C", "libc.so.6", "cos"}, folder.path.string()));
 }
 
-TEST_CASE("facts of a library: its version, which may be too old, and what it refused") {
+TEST_CASE("facts of a library: its version, which may be too old, and its last error") {
   const auto functions = [](const char* name) -> void* {
     size_t (*version)() = [] { return size_t{90705}; };
     return std::strcmp(name, "version") == 0 ? reinterpret_cast<void*>(version) : nullptr;
@@ -206,7 +206,7 @@ TEST_CASE("facts of a library: its version, which may be too old, and what it re
   CHECK(facts.why_none == facts.path + ": version 9.7.5 is older than 9.8.0");
 }
 
-TEST_CASE("emulated devices have libraries where that is asked for") {
+TEST_CASE("emulated devices have libraries if they are requested") {
   REQUIRE(libraries().size() == 2);
   for (const LibraryFacts& f : libraries()) CHECK(line_of(f) == f.name + ": none, the device is emulated");
 }

@@ -76,7 +76,7 @@ TEST_CASE("a product of fragments is a product of matrices") {
     }
 }
 
-TEST_CASE("a walk goes on beyond 2^32 elements") {
+TEST_CASE("an iteration continues beyond 2^32 elements") {
   const Dims shape{3, int64_t{1} << 20, 5000};
   const gpu::Walk<2> walk(Loop<2>(shape, {Dims{int64_t{1} << 40, 10000, 1}, Dims{7, 0, 2}}));
   for (const auto& [a, b, c] : {std::array<int64_t, 3>{0, 1, 4999}, {2, 1048575, 4999}, {1, 7, 0}, {2, 0, 3}}) {

@@ -27,7 +27,7 @@ std::vector<float> host_of(const DeviceFloats& x) { return {x.host(), x.host() +
 
 }  // namespace
 
-TEST_CASE("work is done where it is waited for") {
+TEST_CASE("work is done when it is waited for") {
   DeviceFloats x(2), y(2);
   x.give(kTwo);
   start_add_one(stream_of(kGpu), y.data(), x.data(), 2);
@@ -46,7 +46,7 @@ TEST_CASE("work is done where it is waited for") {
   CHECK(emulated::pending_work() == 0);
 }
 
-TEST_CASE("what a copy reads is read when it is done") {
+TEST_CASE("the source of a copy has been read when the copy is done") {
   DeviceFloats x(2);
   x.give(kTwo);
   x.host()[0] = 7;  // too early: the copy has not finished
@@ -223,7 +223,7 @@ TEST_CASE("a captured graph does its work again and again") {
   (void)cudaGetLastError();
 }
 
-TEST_CASE("an event that was recorded in a capture cannot be asked for, then and later, until it is recorded anew") {
+TEST_CASE("an event that was recorded in a capture cannot be queried until it is recorded again") {
   Stream s(0);
   cudaEvent_t e = nullptr;
   must(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "test");

@@ -69,7 +69,7 @@ TEST_CASE("checkpoint: the one before the last is there when the last is damaged
   CHECK_THROWS_WITH(newest(), Contains("/c: "));
 }
 
-TEST_CASE("checkpoint: behind a link the one before the last lies beside the file itself") {
+TEST_CASE("checkpoint: if the path is a link, the previous checkpoint is next to the target") {
   const TempFolder f;
   std::filesystem::create_directory(f / "disk");
   std::filesystem::create_symlink("disk/c", f / "link");

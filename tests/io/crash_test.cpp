@@ -92,7 +92,7 @@ struct Injected {
 
 }  // namespace
 
-TEST_CASE("a save in which any system call fails leaves the old state and no other file") {
+TEST_CASE("a save with any failing system call leaves the old state and no other file") {
   const TempFolder f;
   const std::string path = f / "c";
   const Checkpoint a = state(1), b = state(2);
@@ -217,7 +217,7 @@ void replace(const std::string& path, const std::string& content) {
 
 }  // namespace
 
-TEST_CASE("replacements: what a dead process left goes, what a living one writes and files of others stay") {
+TEST_CASE("replacements: files of dead processes are removed, files of living ones and of others stay") {
   const TempFolder f;
   for (const char* name : {"a.tmp.x", "a.tmp.", "a.tmp.1", "a.tmp.0123456789abcdeg", "a.tmp.0123456789abcdef0",
                            "b.tmp.0123456789abcdef", "ba.tmp.0123456789abcdef"})
@@ -275,7 +275,7 @@ TEST_CASE("replacements: two processes that write one file do not touch each oth
   for (int fd : {ready[0], ready[1], go[0], go[1]}) close(fd);
 }
 
-TEST_CASE("replacements: links are followed, also those that lead nowhere; folders are refused") {
+TEST_CASE("replacements: links are followed, dangling ones too; folders are refused") {
   const TempFolder f;
   std::filesystem::create_directory(f / "folder");
   std::filesystem::create_symlink("folder/a", f / "link");

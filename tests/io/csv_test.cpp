@@ -68,7 +68,7 @@ TEST_CASE("csv: lines are found across the pieces in which the file is read") {
   CHECK(read(text).values.to_vector<double>() == expected);
 }
 
-TEST_CASE("csv: what is no table of numbers is refused with its place") {
+TEST_CASE("csv: a file that is no table of numbers is refused with line and column") {
   CHECK_THAT(refused("a,b\n1,2\n3,x\n"), Contains("t.csv: csv: line 3, column 2 ('b'): 'x' is no number"));
   CHECK_THAT(refused("1,2\n3,1.5.2\n"), Contains("line 2, column 2: '1.5.2' is no number"));
   CHECK_THAT(refused("a,b\n1,2\n3\n"), Contains("line 3 has 1 cells, the first line 2"));

@@ -95,7 +95,7 @@ TEST_CASE("flax: dtypes and the ways to say the same") {
   CHECK(opened(one("\xd8\1\x93\x91\5" + word("uint8") + held("12345"))).entries()[0].shape == Dims{5});
 }
 
-TEST_CASE("flax: what is not a tree of arrays is refused before memory is taken") {
+TEST_CASE("flax: a file that is no tree of arrays is refused before memory is allocated") {
   constexpr uint64_t kHuge = UINT64_MAX;
   struct Case {
     std::string file;

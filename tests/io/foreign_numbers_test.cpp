@@ -49,7 +49,7 @@ TEST_CASE("numbers of F8: every code is the value that the package ml_dtypes has
   CHECK(std::isnan(e8m0[255]));
 }
 
-TEST_CASE("numbers of BOOL and of integers of one to four bytes are the same integers in i64") {
+TEST_CASE("BOOL and integers of one to four bytes become the same integers in i64") {
   CHECK(integers("BOOL", {0, 1}, 1) == std::vector<int64_t>{0, 1});
   CHECK(integers("I8", {0, 0x7f, 0x80, 0xff}, 1) == std::vector<int64_t>{0, 127, -128, -1});
   CHECK(integers("I16", {0xff, 0x7f, 0, 0x80, 1, 2}, 2) == std::vector<int64_t>{32767, -32768, 513});

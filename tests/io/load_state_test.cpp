@@ -44,7 +44,7 @@ TEST_CASE("load_state: an npz archive") {
   for (const auto& [name, x] : b) CHECK(same_bytes(a.at(name), x));
 }
 
-TEST_CASE("load_state: what no dtype holds, and what is no file of tensors, is refused by name") {
+TEST_CASE("load_state: unknown dtypes and files without tensors are refused by name") {
   const TempFolder folder;
   save_safetensors(folder / "c", {{.name = "z", .dtype = DType::u8, .shape = {2, 8}, .foreign = "C64"}}, {},
                    [](const std::string&) {

@@ -32,7 +32,7 @@ TEST_CASE("name lock: the second is told the first's process and host; the end l
   CHECK(f.files() == 1);
 }
 
-TEST_CASE("name lock: another process, and what a killed one left") {
+TEST_CASE("name lock: another process's lock, and a killed process's") {
   const TempFolder f;
   int ready[2];
   REQUIRE(pipe(ready) == 0);
@@ -54,7 +54,7 @@ TEST_CASE("name lock: another process, and what a killed one left") {
   for (int fd : ready) close(fd);
 }
 
-TEST_CASE("name lock: a file of that name that is no lock stays as it is; what is no file has none") {
+TEST_CASE("name lock: a file with the lock's name that is no lock is kept; outputs that are no files have no lock") {
   const TempFolder f;
   write_text(f / "c.lock", "notes of a person");
   CHECK_THROWS_WITH(io::NameLock(f / "c"), Contains("c.lock: is in the way: it is no lock"));

@@ -58,7 +58,7 @@ TEST_CASE("npy: files of NumPy, byte by byte") {  // tests/fixtures/python_files
   }
 }
 
-TEST_CASE("npy: what a header may look like") {
+TEST_CASE("npy: variants of a header") {
   CHECK(parse(f4("(2,)", 8)).shape() == Dims{2});
   CHECK(parse(f4("()", 4)).rank() == 0);
   CHECK(parse(f4("(2, 1,)", 8)).shape() == Dims{2, 1});

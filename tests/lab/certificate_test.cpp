@@ -122,7 +122,7 @@ TEST_CASE("an architecture is what its features say") {
   }
 }
 
-TEST_CASE("every negative control stands on an architecture that there is, and guards a claim") {
+TEST_CASE("every negative control names an existing architecture, and guards a claim") {
   REQUIRE(negative_controls().size() >= 10);
   std::set<std::string> names, on;
   for (const NegativeControlRow& n : negative_controls()) {
@@ -317,7 +317,7 @@ TEST_CASE("forged gradients of activations kept in bf16 make the certificate fai
   }
 }
 
-TEST_CASE("every regime stands on an architecture that there is, and changes its training") {
+TEST_CASE("every regime names an existing architecture, and changes its training") {
   std::set<std::string> names;
   for (const Regime& regime : regimes()) {
     INFO(regime.name);
@@ -342,7 +342,7 @@ TEST_CASE("a control that is not wrong comes out as not different") {
   CHECK(r.excess <= 1);
 }
 
-TEST_CASE("a certificate as a document: what is claimed, a row for each thing measured, and every run") {
+TEST_CASE("a certificate as a document: its claims, a row for each measurement, and every run") {
   const CertificateResult& r = certificate();
   const reports::Document d = document_of(r);
   CHECK_THAT(closing(d), StartsWith("Equivalent: 2 architectures train") &&

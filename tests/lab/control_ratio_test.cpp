@@ -32,7 +32,7 @@ RunResult path(double loss) {
 
 }  // namespace
 
-TEST_CASE("tail: of Pareto samples the exponent and quantiles beyond the sample are found") {
+TEST_CASE("tail: the exponent and quantiles of Pareto samples are estimated, beyond the sample too") {
   // P(X > x) = x^-a. The relative error of the exponent is 1 / sqrt(k), and that of a quantile at rate r is log(share /
   // r) / a times as large. Allows four of them.
   const int n = 100000;
@@ -76,7 +76,7 @@ TEST_CASE("tail: nothing is fitted to zeros, ties or a handful") {
   CHECK_THROWS_AS(exceeded_by({}, 0.5), Error);
 }
 
-TEST_CASE("what a run needs: the largest factor beyond 64 eps, and the largest floor beside a factor of 30") {
+TEST_CASE("needs of a run: the largest factor beyond 64 eps, and the largest floor with a factor of 30") {
   for (const DType dtype : {DType::f64, DType::f32}) {
     const double eps = epsilon(dtype);
     CHECK(bound_factor(dtype) == Approx(30));
@@ -97,7 +97,7 @@ TEST_CASE("what a run needs: the largest factor beyond 64 eps, and the largest f
                     Contains("needed: a run of 1 steps"));
 }
 
-TEST_CASE("drawn proofs: controls and runs of one distribution leave each other as often as a closed form says") {
+TEST_CASE("drawn proofs: runs exceed controls of the same distribution with the closed form's frequency") {
   // Deviations u^(-1/2) with u uniform in (0, 1). Let s = f^-2 and m the smallest u of n controls. The worst of three
   // runs exceeds f times the largest control with probability 1 - E (1 - s m)^3 = 3 s E m - 3 s^2 E m^2 + s^3 E m^3,
   // with E m^k = k! n! / (n + k)!.

@@ -52,7 +52,7 @@ TEST_CASE("experiments: every one is confirmed, for other seeds too, with a tabl
   CHECK_THROWS_AS(find_experiment("perpetual_motion"), isonorm::Error);
 }
 
-TEST_CASE("experiments: the invariance table is that of 1910.07467") {
+TEST_CASE("experiments: the invariance table equals the one in 1910.07467") {
   const ExperimentResult r = find_experiment("invariance").run({});
   const auto row = [&](size_t i) {
     std::string marks;
@@ -65,7 +65,7 @@ TEST_CASE("experiments: the invariance table is that of 1910.07467") {
   CHECK(row(5) == "ynynnn");  // weight norm
 }
 
-TEST_CASE("experiments: a margin refuses what lies on the wrong side, and NaN") {
+TEST_CASE("experiments: a margin refuses values on its wrong side, and NaN") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   Margin fine(1e-12, 1e-2);
   CHECK(fine.take(1e-13, true) == Tone::plain);

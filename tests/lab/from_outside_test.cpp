@@ -76,7 +76,7 @@ struct Noisy {
 
 }  // namespace
 
-TEST_CASE("visible: gains let readers' means be seen, and a tied head behind them those of writers") {
+TEST_CASE("visible: gains make readers' means visible, and a tied head after them writers' means") {
   for (const ModelRow* model : kModels)
     for (const bool affine : {false, true})
       for (const bool tied : {false, true}) {
@@ -93,7 +93,7 @@ TEST_CASE("visible: gains let readers' means be seen, and a tied head behind the
       }
 }
 
-TEST_CASE("visible: what a norm of one's own sees is measured") {
+TEST_CASE("visible: the invariances of a user's norm are measured") {
   const Visible soft = visible_of(grid(arrangement<Soft>("soft"))),
                 absolute = visible_of(grid(arrangement<Absolute>("absolute"))),
                 uncentred = visible_of(grid(arrangement<Uncentred>("uncentred")));
@@ -108,7 +108,7 @@ TEST_CASE("visible: what a norm of one's own sees is measured") {
   CHECK(absolute.gradient_mean);  // the derivative of |x| is the sign, which is not centred
 }
 
-TEST_CASE("grid: norms of one's own come out as derived") {
+TEST_CASE("grid: a user's norms have the derived verdicts") {
   //                                                     a1234567 b c12345 d12
   const std::tuple<nn::Arrangement, const char*, const char*> cases[] = {
       {arrangement<Soft>("soft"), "=!======!======", "=!!!=!==!=!==!="},
@@ -123,7 +123,7 @@ TEST_CASE("grid: norms of one's own come out as derived") {
   }
 }
 
-TEST_CASE("prove: a form in which a norm of one's own is another function comes out different") {
+TEST_CASE("prove: a form in which a user's norm is another function is different") {
   ProofOptions o;
   o.training.steps = 20, o.training.batch = 4;
   o.training.model = {
@@ -187,7 +187,7 @@ TEST_CASE("from outside: what does not compute the same twice is refused, since 
   CHECK_THROWS_WITH(train_architecture(noisy, DType::f64, 20, 4, 1), Contains("does not repeat itself"));
 }
 
-TEST_CASE("from outside: rows that lack what they need, and what cannot be said of them, are named in one line") {
+TEST_CASE("from outside: a row that is incomplete or impossible is named in one line") {
   const auto trained = [](const std::function<void(TrainingOptions&)>& change) {
     TrainingOptions o = training_options(architecture("gpt1"), DType::f64, 1);
     change(o);

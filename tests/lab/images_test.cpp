@@ -125,7 +125,7 @@ TEST_CASE("buffers are saved, loaded, moved, cloned and not trained") {
   CHECK_THROWS_WITH(copy.load_state_dict(without), Contains("missing     running_var [2]"));
 }
 
-TEST_CASE("a batch norm that is evaluated uses what it has seen, and refuses what it cannot train on") {
+TEST_CASE("a batch norm in evaluation uses its running statistics; batches that it cannot train on are refused") {
   nn::BatchNorm norm(3);
   norm.eval();
   const Tensor x = from_vector(std::vector<float>{1, 2, 3}, {1, 3});
@@ -147,7 +147,7 @@ TEST_CASE("noise is there in training alone, with its deviation") {
   CHECK_THROWS_WITH(nn::GaussianNoise(-1), Contains("deviation of -1"));
 }
 
-TEST_CASE("dropout stands behind both poolings, noise before the first layer") {
+TEST_CASE("dropout follows both poolings, noise comes before the first layer") {
   const Tensor images = randn({2, 16, 16, 1});
   for (const auto& [noise, dropout] : {std::pair{0.0, 0.0}, {0.1, 0.0}, {0.0, 0.3}}) {
     ConvPoolCnn model({.image = 16, .channels = 1, .width = 8, .noise = noise, .dropout = dropout});

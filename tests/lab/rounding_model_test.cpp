@@ -29,7 +29,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a point is drawn anew where a ReLU is within rounding of its kink, and only there") {
+TEST_CASE("a point is redrawn if a ReLU is within rounding of its kink, and only then") {
   int redrawn = 0;
   for (const char* name : {"gpt1", "gpt9"}) {
     DrawnPoint coarse(architecture(name), DType::bf16, 1), fine(architecture(name), DType::f64, 1);

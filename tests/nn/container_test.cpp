@@ -150,7 +150,7 @@ TEST_CASE("container: a missing forward is named with its class and the line tha
         "has");
 }
 
-TEST_CASE("container: convolution and norms of images say in which order dimensions stand") {
+TEST_CASE("container: convolution and norms of images state their order of dimensions") {
   Conv2d conv(3, 4, 3, {.padding = 1, .bias = false});
   CHECK_FALSE(conv.bias.defined());
   CHECK(conv(zeros({2, 6, 5, 3})).shape() == Dims{2, 6, 5, 4});

@@ -89,7 +89,7 @@ std::vector<int64_t> searched(EncoderDecoder& model, const Tensor& source, const
 
 }  // namespace
 
-TEST_CASE("decoding: translate finds what a search that decodes every prefix anew finds") {
+TEST_CASE("decoding: translate finds the same as a search that decodes every prefix from its start") {
   size_t longest = 0;
   int differ = 0;
   for (const Arrangement& a : {kPreLn, kPostLn, kResiDual, kSandwichGpas}) {

@@ -27,7 +27,7 @@ const double kRounding = 60 * std::sqrt(10) * 100 * 0x1p-52;
 }  // namespace
 
 // tests/nn/torch_modules_test.cpp compares the outputs with shared keys with PyTorch.
-TEST_CASE("translate: keys are shared in all attention, and the bias of those of the source is blind") {
+TEST_CASE("translate: all attention shares keys, and the key bias of cross-attention is blind") {
   EncoderDecoderOptions o = options(kPreLn);
   o.transformer.heads = 4, o.transformer.head_width = 3, o.transformer.kv_heads = 2;
   const EncoderDecoder model(o);
@@ -113,7 +113,7 @@ TEST_CASE("translate: padding is not seen, later targets neither") {
                     Contains("tied head 'head'") && Contains("needs raw storage"));
 }
 
-TEST_CASE("translate: what a search cannot do is refused in one line") {
+TEST_CASE("translate: a search with impossible options is refused in one line") {
   EncoderDecoder model({.vocab = 4, .context = 3, .transformer = {.width = 6, .depth = 1, .heads = 2}});
   const Tensor source = randint(1, 4, {1, 3});
   CHECK_THROWS_WITH(translate(model, source, {.length = 4}), Contains("1 beams of 4 ids"));

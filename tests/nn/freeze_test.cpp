@@ -94,7 +94,7 @@ TEST_CASE("freeze: the frozen stay bit by bit, the others move as they would wit
   }
 }
 
-TEST_CASE("freeze: it outlives conversion and clone, and buffers are not part of it") {
+TEST_CASE("freeze: survives conversion and clone, and buffers do not take part") {
   struct Net : Module {
     BatchNorm& norm = add("norm", BatchNorm(3));
     Tensor forward(const Tensor& x) override { return norm(x); }

@@ -69,7 +69,7 @@ TEST_CASE("choose: what narrows the choice") {
   CHECK(ids(counts({0, 0, 0}, {.top_k = 2})) == Ids{0, 1});  // of equal logits the first
 }
 
-TEST_CASE("choose: a penalty of what is there already") {
+TEST_CASE("choose: a penalty for tokens that already occur") {
   const std::vector<double> logits = {2, 1, -1, -1.5};
   const auto best = [&](double penalty, const Ids& seen) {
     Generator g;
@@ -84,7 +84,7 @@ TEST_CASE("choose: a penalty of what is there already") {
   CHECK(g == Generator());  // nothing was drawn
 }
 
-TEST_CASE("choose: what is refused") {
+TEST_CASE("choose: refused options") {
   Generator g;
   CHECK_THROWS_WITH(choose(std::vector<double>{0, NAN}, {}, {}, g), Contains("NaN"));
   const auto refused = [](const GenerateOptions& o, const char* what) { CHECK_THROWS_WITH(o.check(), Contains(what)); };

@@ -74,7 +74,7 @@ TEST_CASE("hooks go with a module into its parent, and not into a clone") {
   twice.remove();  // the module is gone
 }
 
-TEST_CASE("backward hooks see the gradients of one call: of its output, and of its use of the input") {
+TEST_CASE("backward hooks see one call's gradients: of its output, and through its own use of the input") {
   Skip net;
   net.to(DType::f64);
   const Tensor x = require_grad(randn({2, 3}, kF64)), c = randn({2, 3}, kF64);

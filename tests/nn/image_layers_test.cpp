@@ -58,7 +58,7 @@ TEST_CASE("image layers: initial weights and biases are PyTorch's, uniform in +-
   check_uniform(up.bias, 1 / std::sqrt(1200.));
 }
 
-TEST_CASE("image layers: an autoencoder of them learns, and its weights come back from a file") {
+TEST_CASE("image layers: an autoencoder made of them learns, and its weights are read back from a file") {
   manual_seed(1);
   nn::Sequential net = autoencoder();
   const Tensor x = randn({4, 8, 12, 1});
@@ -80,7 +80,7 @@ TEST_CASE("image layers: an autoencoder of them learns, and its weights come bac
   CHECK(mse_loss(nn::clone(net)(x), x).item() == after);
 }
 
-TEST_CASE("image layers: a tree of them is printed with classes, numbers of parameters and shapes") {
+TEST_CASE("image layers: their tree is printed with classes, numbers of parameters and shapes") {
   const nn::Sequential net(nn::Conv1d(2, 4, 3), nn::LeakyRelu(), nn::Flatten(), nn::Identity());
   CHECK(nn::to_string(net) ==
         "nn::Sequential                 28\n"

@@ -64,7 +64,7 @@ TEST_CASE("layers begin with PyTorch's values") {
   for (const NamedParameter& p : Lstm({.inputs = 30, .hidden = 100}).named_parameters()) is_uniform(p.tensor, 0.1);
 }
 
-TEST_CASE("recurrent layers begin with the authors' values of 1910.07467 where these are asked for") {
+TEST_CASE("recurrent layers begin with the initial values of 1910.07467 if requested") {
   manual_seed(5);
   for (const int64_t inputs : {30, 100})
     for (const NormKind norm : {NormKind::none, NormKind::layer, NormKind::rms})

@@ -99,7 +99,7 @@ Gpt mapped_gpt() {
 }
 }  // namespace
 
-TEST_CASE("a prepared model maps nothing anew, until a parameter is written to") {
+TEST_CASE("a prepared model maps no parameter again until one is written to") {
   Gpt gpt = mapped_gpt();
   const Tensor ids = randint(0, 20, {2, 16});
   const auto bits = [&ids](Gpt& g) {

@@ -33,7 +33,7 @@ TEST_CASE("parameter: without a parametrisation the forward sees the stored tens
   CHECK_FALSE(Linear(3, 2, {.bias = false}).bias().defined());
 }
 
-TEST_CASE("parameter: what is trained and saved is stored, what is computed with is its image") {
+TEST_CASE("parameter: the stored tensor is trained and saved, its image is used in the forward") {
   Linear linear(2, 1, {.bias = false});
   linear.to(DType::f64);
   copy_into(linear.weight, tensor({0.5, -1.}));
@@ -64,7 +64,7 @@ TEST_CASE("parameter: a parametrisation goes with the layer into its parent") {
   CHECK(net.fc.weight().dtype() == DType::f64);
 }
 
-TEST_CASE("parameter: what is kept is seen without a graph, until what it was made from changes") {
+TEST_CASE("parameter: the cached image is used without a graph until its inputs change") {
   Linear linear(4, 4);
   const auto by = std::make_shared<Exp>();
   linear.weight.parametrize(by);
@@ -82,7 +82,7 @@ TEST_CASE("parameter: what is kept is seen without a graph, until what it was ma
   CHECK(linear.weight().to_vector<double>() == std::vector<double>(16, 1));
 }
 
-TEST_CASE("parameter: what is kept follows what the parametrisation reads beside the stored tensor") {
+TEST_CASE("parameter: the cached image also follows other tensors that the parametrisation reads") {
   const Tensor other = zeros({2});
   Linear linear(3, 2);
   const std::vector<double> own = linear.bias.to_vector<double>();
@@ -102,7 +102,7 @@ TEST_CASE("parameter: a value may be made of nothing that is stored") {
   CHECK(linear.named_parameters().size() == 1);
 }
 
-TEST_CASE("parameter: parametrisations are applied one after the other, and what all of them read is watched") {
+TEST_CASE("parameter: parametrisations are applied in turn, and the tensors that any of them reads are watched") {
   const Tensor other = full({2, 3}, 0.25, {DType::f64});
   Linear linear(3, 2, {.bias = false});
   linear.to(DType::f64);

@@ -233,7 +233,7 @@ TEST_CASE("mixed precision: parameters, gradients and states stay f32; the strea
   }
 }
 
-TEST_CASE("mixed precision is of f32 parameters: a model of f64 or bf16 is that of full precision, bit by bit") {
+TEST_CASE("mixed precision is for f32 parameters: models of f64 or bf16 train as in full precision, bit by bit") {
   const Tensor ids = randint(0, 20, {4, 8});
   for (DType dtype : {DType::f64, DType::bf16}) {
     const auto logits = [&](const MixedPrecision& precision) {
@@ -308,7 +308,7 @@ TEST_CASE("mixed precision: from its second step on a training rounds its master
   }
 }
 
-TEST_CASE("a rounded master is not read after its f32 one was written to, nor a view of it in its place") {
+TEST_CASE("a rounded master is not read after its f32 original was written to, nor is a view of it") {
   const Tensor x = randn({3, 4}, {DType::bf16}), w = require_grad(randn({5, 4})), b = require_grad(randn({5}));
   Masters masters;
   {

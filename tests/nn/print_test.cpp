@@ -40,7 +40,7 @@ TEST_CASE("print: a module is a tree with classes, counts and shapes") {
         "    1   nn::Linear             60  weight [2, 30]");
 }
 
-TEST_CASE("print: blocks that are alike stand in one line") {
+TEST_CASE("print: equal blocks share one line") {
   Gpt gpt({.vocab = 5, .context = 4, .transformer = {.width = 8, .depth = 3, .heads = 2}});
   CHECK(printed_by(gpt) ==
         "nn::Gpt                               2637\n"

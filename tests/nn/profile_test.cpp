@@ -109,7 +109,7 @@ TEST_CASE("an element that is broadcast counts once, and an undefined tensor not
   CHECK(tensor_bytes(as_strided(empty({4}), {1000, 4}, {0, 1}, 0)) == 16);
 }
 
-TEST_CASE("the operations of attention are those of its products, half of them under a causal mask") {
+TEST_CASE("the operations of attention are its products' operations, half of them under a causal mask") {
   const Tensor q = require_grad(randn({2, 3, 5, 8})), k = randn({2, 3, 7, 8}), v = randn({2, 3, 7, 8});
   profile::start();
   backward(sum(scaled_dot_product_attention(q, k, v)));

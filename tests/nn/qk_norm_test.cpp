@@ -33,7 +33,7 @@ Tensor centred(const Tensor& rows) {
 }  // namespace
 
 // LN(W x + b) = RMSNorm(P W x + P b) head by head. W's gradient is P times the gradient of P W (docs/connections.md).
-TEST_CASE("queries and keys that are centred in each head: RMSNorm of them is LayerNorm of what they were") {
+TEST_CASE("if queries and keys are centred in each head, RMSNorm equals LayerNorm of the originals") {
   MultiheadAttention layer = attention(NormKind::layer, 1), rms = attention(NormKind::rms, 1);
   const TensorMap plain = layer.state_dict();
   rms.load_state_dict(plain);
@@ -70,8 +70,7 @@ TEST_CASE("queries and keys that are centred in each head: RMSNorm of them is La
     check_close(parameter(rms, name).tensor.grad(), parameter(layer, name).tensor.grad(), 10 * kRounding);
 }
 
-TEST_CASE(
-    "biases of queries, keys and values: alone where there are no others; softmax does not see the keys' last one") {
+TEST_CASE( "biases of queries, keys and values: also without other biases; softmax ignores the keys' last bias") {
   const auto made = [](bool bias, bool qkv, NormKind kind) {
     return MultiheadAttention(8, {.heads = 2, .bias = bias, .qkv_bias = qkv, .qk_norm = kind});
   };

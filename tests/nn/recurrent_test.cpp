@@ -247,7 +247,7 @@ TEST_CASE("layers of f32 parameters read rows of bf16, and their gradients stay 
   }
 }
 
-TEST_CASE("what a mask hides is not looked at, NaN neither, and takes no gradient") {
+TEST_CASE("masked entries are not read, not even if they are NaN, and have no gradient") {
   manual_seed(4);
   nn::Lstm layer({.inputs = 3, .hidden = 4, .layers = 2, .bidirectional = true, .norm = NormKind::rms});
   layer.to(DType::f64);

@@ -86,7 +86,7 @@ TEST_CASE("registration: so are pointers, lists, and what is run without its own
   CHECK(message(net).find("runs a") != std::string::npos);  // in every call, not only in the first
 }
 
-TEST_CASE("registration: a module of one's own operator() finds it by the scope that it begins with") {
+TEST_CASE("registration: a module of a user's operator() finds it by the scope that it begins with") {
   struct Pair : Module {
     Linear fc{3, 3};
     Tensor operator()(const Tensor& a, const Tensor& b) {

@@ -54,7 +54,7 @@ TEST_CASE("initial weights of DeepNorm, with gates too, and of Sub-LN are Xavier
   }
 }
 
-TEST_CASE("gains begin at 1/sqrt(l) in block l, that of the head at 1") {
+TEST_CASE("gains begin at 1/sqrt(l) in block l, and at 1 in the head") {
   manual_seed(1);
   const Gpt model(
       {.vocab = 7,
@@ -97,7 +97,7 @@ TEST_CASE("two branches that join one after the other are both added, whatever w
   }
 }
 
-TEST_CASE("the residual addition is in the pass of the norm, before it in Pre-LN and behind it in Post-LN") {
+TEST_CASE("the residual addition is fused with the norm: before it in Pre-LN, after it in Post-LN") {
   const auto profile_of = [](const Arrangement& residual) {
     Gpt model({.vocab = 5, .context = 4, .transformer = transformer(residual)});
     profile::start();
@@ -123,7 +123,7 @@ TEST_CASE("the residual addition is in the pass of the norm, before it in Pre-LN
   check(kPreLn, norms);
 }
 
-TEST_CASE("a branch is stretched to the stream, or refused where it is added") {
+TEST_CASE("a branch is broadcast to the stream, or refused when it is added") {
   const Tensor positions = require_grad(test::randn({3, 4}, 1)), rows = test::randn({2, 3, 4}, 2);
   Residual x = rows;
   x += positions;
@@ -139,7 +139,7 @@ TEST_CASE("a branch is stretched to the stream, or refused where it is added") {
   CHECK_THROWS_WITH(x += to(rows, DType::f32), Contains("residual +=: the branch is f32, the residual stream f64"));
 }
 
-TEST_CASE("what an arrangement cannot be is refused in a line") {
+TEST_CASE("impossible arrangements are refused in a line") {
   const auto build = [](const Arrangement& a, TransformerOptions t) {
     t.width = 8, t.heads = 2, t.connection = a;
     return Gpt({.vocab = 5, .context = 4, .transformer = t});

@@ -109,7 +109,7 @@ TEST_CASE("SkipInit: ones and zeros are there, and models compute NaN until they
   CHECK(all_nan(net(ones({2, 4}))));
 }
 
-TEST_CASE("a layer that was made under SkipInit and loaded has the state of the loaded one") {
+TEST_CASE("a layer that was made under SkipInit equals the layer whose state it loaded") {
   check_loaded("Linear", [] { return Linear(4, 3); });
   check_loaded("Embedding", [] { return Embedding(5, 3); });
   check_loaded("Conv2d", [] { return Conv2d(2, 4, 3); });
@@ -148,7 +148,7 @@ TEST_CASE("SkipInit ends with its scope, is of its thread and can be switched of
   CHECK_FALSE(std::isnan(streams::haar_rotation(4, 1).sum().item()));  // a rotation is not an initial value
 }
 
-TEST_CASE("clone() and shared() leave the default generator where it is, also if a constructor draws") {
+TEST_CASE("clone() and shared() leave the default generator's state as it is, even if a constructor draws") {
   manual_seed(3);
   const Masked net;
   const Sequential layers(Linear(4, 3), Conv2d(2, 4, 3));
@@ -158,9 +158,7 @@ TEST_CASE("clone() and shared() leave the default generator where it is, also if
   CHECK_FALSE(SkipInit::is_on());
 }
 
-TEST_CASE(
-    "load_model() and ModelOptions::build() leave the default generator where it is, for each form of the residual "
-    "stream") {
+TEST_CASE( "load_model() and ModelOptions::build() leave the default generator's state as it is, in each form") {
   const TempFolder folder;
   for (const streams::Form form : streams::layer_norm_forms()) {
     INFO(name_of(form));

@@ -65,7 +65,7 @@ TEST_CASE("load_state_dict: names with a prefix are answered with the call that 
   CHECK_THAT(thrown([&] { other.load_state_dict(wrong); }), Contains("do not fit this module:\n"));
 }
 
-TEST_CASE("load_state_dict: a prefix is what a file may hold, on one line") {
+TEST_CASE("load_state_dict: the message quotes a prefix on one line, with any characters") {
   Mlp net;
   CHECK_THAT(thrown([&] { net.load_state_dict(prefixed(net.state_dict(), "a\n\x1b.")); }),
              Contains("their names begin with 'a \\x1b.'"));

@@ -19,7 +19,7 @@ struct Net : Module {
 };
 }  // namespace
 
-TEST_CASE("state: parts are loaded where that is asked for, and the rest is said") {
+TEST_CASE("state: parts are loaded if requested, and the missing rest is reported") {
   Net net;
   TensorMap part;
   part.add("body.weight", full({3, 4}, 7));
@@ -37,7 +37,7 @@ TEST_CASE("state: parts are loaded where that is asked for, and the rest is said
   CHECK((all.missing.empty() && all.unexpected.empty()));
 }
 
-TEST_CASE("state: a part of another shape or dtype, or of which no name fits, changes nothing") {
+TEST_CASE("state: a part with another shape or dtype, or without a matching name, changes nothing") {
   Net net;
   const TensorMap before = clone(net.state_dict());
   TensorMap shape, dtype, other;
@@ -68,7 +68,7 @@ TEST_CASE("state: a part of another shape or dtype, or of which no name fits, ch
   CHECK(net.body.weight.to_vector<double>() == wide.body.weight.to_vector<double>());
 }
 
-TEST_CASE("state: tensors of another shape are left out where that is asked for, and named") {
+TEST_CASE("state: tensors of another shape are left out if requested, and named") {
   Net net;
   const TensorMap before = clone(net.state_dict());
   TensorMap five;  // for a head with five classes
@@ -93,7 +93,7 @@ TEST_CASE("state: tensors of another shape are left out where that is asked for,
                     "load_state_dict: no tensor has the shape that it has in this module: 1 have another");
 }
 
-TEST_CASE("state: a clone keeps the values, the state itself goes on with the training and is not loaded") {
+TEST_CASE("state: a clone keeps the values; the state itself follows the training and is not loaded") {
   Net net;
   const TensorMap alias = net.state_dict(), best = clone(net.state_dict());
   const std::vector<float> then = net.body.weight.to_vector<float>();

@@ -108,7 +108,7 @@ TEST_CASE("tied: clone, to and a move keep ties, and a clone has no others") {
   CHECK(other.parameters()[1].to_vector<float>() == std::vector<float>(6, 7));
 }
 
-TEST_CASE("tied: replace ties to the new child what was tied to the old one, and refuses another shape") {
+TEST_CASE("tied: replace() ties the parameters of the old child to the new one, and refuses another shape") {
   Pair net;
   net.b.weight = net.a.weight;
   net.replace("a", Linear(2, 2));

@@ -150,7 +150,7 @@ TEST_CASE("a decoder's blocks have PyTorch's outputs and gradients") {
   }
 }
 
-TEST_CASE("a stack of blocks with a norm behind them has PyTorch's outputs and gradients") {
+TEST_CASE("a stack of blocks followed by a norm has PyTorch's outputs and gradients") {
   Encoder encoder(transformer(nn::kPreLn, nn::Activation::gelu));
   check_case("encoder", encoder, 2 * kBlock + kNorm,
              [&](const TensorMap& in) { return encoder(in.at("x"), in.at("mask")); });

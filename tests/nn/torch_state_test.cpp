@@ -102,7 +102,7 @@ TEST_CASE("torch state: names that one side lacks are named when the state is lo
       Contains("missing     lstm.forward0.recurrent.bias [12]") && Contains("unexpected  old.weight [2]"));
 }
 
-TEST_CASE("torch state: a wrong shape names PyTorch's tensor, or is what load_state_dict() lists") {
+TEST_CASE("torch state: a wrong shape is reported by PyTorch's name, or listed by load_state_dict()") {
   struct Net : nn::Module {
     nn::Conv2d& conv = add("conv", nn::Conv2d(2, 3, 1));
     nn::CrossAttention& attention = add("attention", nn::CrossAttention(4, 4, {.heads = 2}));

@@ -47,7 +47,7 @@ std::vector<double> all_gradients(const std::vector<Tensor>& p) {
 
 }  // namespace
 
-TEST_CASE("the norm of all gradients, the same for any number of threads") {
+TEST_CASE("the global gradient norm is the same for any number of threads") {
   const auto p = with_gradients();
   const double norm = optim::grad_norm(p);
   CHECK(norm == Approx(published::norm(all_gradients(p))).epsilon(1e-14));

@@ -65,7 +65,7 @@ TEST_CASE("apply and restore give the averages and bit for bit the weights back,
   CHECK(ema.averages()[1].dtype() == DType::f32);
 }
 
-TEST_CASE("an average saved and loaded goes on bit-equal; one that does not fit is refused whole") {
+TEST_CASE("a saved average continues bit-equal when loaded; an average that does not fit changes nothing") {
   const std::vector<double> start = numbers(20000, 1);
   const Tensor p = on_test_device(start, {20000}), q = on_test_device(start, {20000});
   optim::Ema ema({p}, {.warmup = true}), other({q}, {.warmup = true});

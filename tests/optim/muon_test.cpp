@@ -64,7 +64,7 @@ TEST_CASE("the scale of a Muon step depends on the shape") {
   }
 }
 
-TEST_CASE("Muon's groups: matrices first, then those of AdamW, each with its rate") {
+TEST_CASE("Muon's groups: matrices first, then AdamW's parameters, each with its rate") {
   Tensor a = require_grad(on_test_device<double>({1, 2, 3, 4}, {2, 2})),
          b = require_grad(on_test_device(tensor({1.0})));
   optim::Muon opt({{{a}, {.lr = 0.5}}}, {{{b}, {.lr = 0.25, .weight_decay = 0}}});

@@ -120,7 +120,7 @@ TEST_CASE("a step of bf16 parameters is the step of f32 ones, rounded once") {
   }
 }
 
-TEST_CASE("a state saved and loaded goes on bit-equal") {
+TEST_CASE("a saved state continues bit-equal when loaded") {
   for (const OptimizerCase& c : optimizer_cases()) {
     INFO(c.name);
     const auto p = parameters();
@@ -226,7 +226,7 @@ TEST_CASE("a gradient that is a view is read as one") {
   CHECK(p.to_vector<double>() == std::vector<double>{-1, -3, -2, -4});
 }
 
-TEST_CASE("bad options and parameters are one line") {
+TEST_CASE("bad options and parameters are refused in one line") {
   Tensor p = parameter<double>({1, 2});
   CHECK_THROWS_WITH(optim::Sgd({p}, {.lr = -1}), "sgd: lr is -1, expected a finite number from 0");
   CHECK_THROWS_WITH(optim::Sgd({p}, {.momentum = 1}), Contains("momentum is 1"));
@@ -273,7 +273,7 @@ TEST_CASE("an optimizer of no parameters is refused, whatever it is") {
     CHECK_THROWS_WITH(c.make(none), Contains("it is made of no parameters"));
 }
 
-TEST_CASE("a frozen parameter stays, keeps its state and goes on where it was when it thaws") {
+TEST_CASE("a frozen parameter stays, keeps its state and continues from it when it is thawed") {
   Tensor p = parameter<double>({1, 2}), q = parameter<double>({3});
   optim::Sgd opt({p, q}, {.lr = 1, .momentum = 0.5});
   const auto step = [&] {

@@ -61,7 +61,7 @@ TEST_CASE("reduce on plateau has the rates of torch's ReduceLROnPlateau") {
   }
 }
 
-TEST_CASE("reduce on plateau goes on from its state") {
+TEST_CASE("reduce on plateau continues from its state") {
   for (const Printed& torch : kPrinted)
     for (size_t stop = 0; stop <= kLosses.size(); ++stop) {
       optim::ReduceOnPlateau begun(0.1, torch.options), resumed(0.1, torch.options);

@@ -156,7 +156,7 @@ TEST_CASE("sharded parameters: the same bits with other models and rows") {
 
 // If a parameter is read twice (a tied table, a matrix that includes a norm's bias), each gradient is summed over the
 // ranks before the two are added.
-TEST_CASE("sharded parameters: to rounding where gradients are clipped, accumulated, or of what is read twice") {
+TEST_CASE("sharded parameters: equal up to rounding with clipping, accumulation, or a parameter that is read twice") {
   for (const Setting& s :
        {Setting{.on = {.form = Form::crms_norm}, .clip = 0.1}, Setting{.accumulate = 3}, Setting{.tied = true},
         Setting{.transformer = {.affine = true}, .on = {.form = Form::crms_isometric}}})

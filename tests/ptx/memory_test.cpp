@@ -96,7 +96,7 @@ TEST_CASE("ptx: generic addresses reach shared memory") {
   CHECK(out.values()[0] == 7);
 }
 
-TEST_CASE("ptx: what the interpreter does not execute is refused with the line") {
+TEST_CASE("ptx: an instruction that the interpreter does not execute is refused with its line") {
   CHECK_THROWS_WITH(Handwritten("\n\nsad.u32 %r1, %r2, %r3, %r4;"),
                     Contains("ptx: k: line 3: not executed here: sad.u32 %r1, %r2, %r3, %r4"));
   for (const char* const line :

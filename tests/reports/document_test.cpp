@@ -57,7 +57,7 @@ Document everything() {
 
 }  // namespace
 
-TEST_CASE("document: as text tables, values and remarks stand before the closing sentence") {
+TEST_CASE("document: as text, tables, values and remarks precede the closing sentence") {
   CHECK(to_text(everything(), false) ==
         "Runs <1>\n\n"
         "                     loss\n"

@@ -68,7 +68,7 @@ TEST_CASE("svg: curves stretch with their place, text does not") {
   }
 }
 
-TEST_CASE("svg: labels stand in the order in which the lines end, none on another, none past the margin") {
+TEST_CASE("svg: labels are in the order of the lines' ends, do not overlap and stay within the margin") {
   Chart chart{.low = 0, .high = 1, .steps = 5, .height = 148};  // a plot area of 100 px
   const auto line = [](const char* name, double end) { return ChartLine{name, "rms", {0, 0, 0, 0, end}, name}; };
   chart.lines = {line("low", 0.01), line("second", 0.50), line("first", 0.51), line("least", 0)};
@@ -87,7 +87,7 @@ TEST_CASE("svg: labels stand in the order in which the lines end, none on anothe
   CHECK(chart.margins().right == 12);
 }
 
-TEST_CASE("svg: long names of rows stand above them, short ones beside") {
+TEST_CASE("svg: long row names are above their rows, short ones to the left") {
   DotPlot plot{.rows = {{"gpt1", {{"rms", "one", 1e-3}}}}};
   CHECK(contains(svg_dots(plot), "text-anchor=\"end\">gpt1<"));
   const int height = plot.height();
@@ -115,7 +115,7 @@ TEST_CASE("svg: round ticks") {
   CHECK_FALSE(std::signbit(round_ticks(0, 1e-3, 4)[0]));  // "-0" would be printed
 }
 
-TEST_CASE("svg: names are escaped, those of an axis of its own, too") {
+TEST_CASE("svg: names are escaped, names of an axis too") {
   Chart chart{.title = "a \"b\" <c>", .low = 0, .high = 1, .steps = 3, .axis = "a < b", .ticks = {"1/2", "1", "2"}};
   chart.lines.push_back({"x & y", "line", {0, 1}});
   const std::string svg = svg_chart(chart);
@@ -125,7 +125,7 @@ TEST_CASE("svg: names are escaped, those of an axis of its own, too") {
   CHECK_FALSE(contains(svg, ">step<"));
 }
 
-TEST_CASE("svg: dots lie where the axis says, within it, and only where they are numbers") {
+TEST_CASE("svg: dots are at the axis's positions, within it, and only finite numbers have one") {
   DotPlot plot{.axis = "size", .low = 1e-2, .high = 1};
   plot.zones = {{"good", "low", 1e-2, 1e-1}};
   plot.rows = {{"a & b",

@@ -41,7 +41,7 @@ TextTable table_with_reasons() {
 
 }  // namespace
 
-TEST_CASE("text table: what fits stays as it is, and no width is no limit") {
+TEST_CASE("text table: a table that fits is unchanged, and width 0 is no limit") {
   const TextTable table = table_with_reasons();
   const std::string wide = to_text(table, false);
   CHECK(to_text(table, false, text_length(split(wide)[1])) == wide);
@@ -60,7 +60,7 @@ TEST_CASE("text table: characters are aligned, not bytes, and rows have a cell f
   CHECK_THROWS_AS(to_text(table, false), isonorm::Error);
 }
 
-TEST_CASE("text table: a reason stands in lines below, under the name of its row") {
+TEST_CASE("text table: a reason is printed below its row, indented under the name") {
   CHECK(to_text(table_with_reasons(), false, 40) ==
         "run                     loss   observed\n"
         "---------------------------------------\n"
@@ -73,7 +73,7 @@ TEST_CASE("text table: a reason stands in lines below, under the name of its row
   CHECK(contains(to_text(table_with_reasons(), true, 30), "\x1b[31;1mdifferent\x1b[0m"));
 }
 
-TEST_CASE("text table: that of a proof fits 80 and 100 columns; verdicts stand in the first part") {
+TEST_CASE("text table: a proof's table fits 80 and 100 columns; verdicts are in the first part") {
   const TextTable table = document_of(synthetic_proof()).tables[0];
   const std::string wide = to_text(table, false);
   CHECK(split(wide)[0].ends_with("loss           gradient            weights      test   predicts"));
@@ -94,7 +94,7 @@ TEST_CASE("text table: that of a proof fits 80 and 100 columns; verdicts stand i
   }
 }
 
-TEST_CASE("text table: a long name of a row goes on indented, and keeps a width to be read in") {
+TEST_CASE("text table: a long row name continues on an indented line that stays wide enough to read") {
   const TextTable table{
       .heading = "h",
       .columns = {"architecture", "loss", "verdict"},
@@ -122,7 +122,7 @@ TEST_CASE("text table: prose is broken at spaces") {
   CHECK(wrapped("a 1.0e-15 / 2.0e-15", 11) == "a 1.0e-15\n/ 2.0e-15");
 }
 
-TEST_CASE("text table: a page names the column of every cell, for a narrow screen where the head is not shown") {
+TEST_CASE("text table: a page names the column of every cell, for a narrow screen without the head") {
   const std::string html = to_html(table_with_reasons());
   CHECK(well_formed(html));
   CHECK(contains(html, "<td data-column=\"reason\" class=\"words\">at most"));

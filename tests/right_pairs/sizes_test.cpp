@@ -89,7 +89,7 @@ Found plant_in_each(Planted error, DType dtype, const std::optional<MakeOptimize
 
 }  // namespace
 
-TEST_CASE("sizes: a gradient with 1.1 times the stated factor is found in its tensor, and half of it is not") {
+TEST_CASE("sizes: 1.1 times the stated gradient factor is found in its tensor, and half of it is not") {
   for (const DType dtype : {DType::f64, DType::f32}) {
     const Comparison right = compared({}, dtype, {});
     INFO(name_of(dtype) << ": " << right.sentence());
@@ -105,9 +105,7 @@ TEST_CASE("sizes: a gradient with 1.1 times the stated factor is found in its te
   }
 }
 
-TEST_CASE(
-    "sizes: along a trajectory an entry off by 1.1 times the stated difference is found at its step, half of it is "
-    "not") {
+TEST_CASE( "sizes: on a trajectory 1.1 times the stated difference is found at its step, half of it is not") {
   for (const DType dtype : {DType::f64, DType::f32})
     for (const int step : {2, 10, 20}) {
       const Comparison right = compared({}, dtype, adamw(1e-2));

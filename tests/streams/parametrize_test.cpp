@@ -67,7 +67,7 @@ TEST_CASE("layout: a plain model is one function on every stream, and on one aft
     }
 }
 
-TEST_CASE("layout: what a stream attached goes with it") {
+TEST_CASE("layout: removing a stream removes everything that it attached") {
   Net<LayerNorm> net;
   const Tensor x = randn({6, 5}, {DType::f64}), plain = net(x);
   for (const Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
@@ -119,7 +119,7 @@ TEST_CASE("layout: a handle of a reader outlives its model") {
   CHECK(bias().to_vector<double>() == added.to_vector<double>());
 }
 
-TEST_CASE("layout: a pattern meets parameters beside layers, and none of a layer's own") {
+TEST_CASE("layout: a pattern matches parameters outside of layers, and no layer's own") {
   struct Placed : Net<LayerNorm> {
     Parameter& entry_shift = add_parameter("entry_shift", randn({kWidth}, {DType::f64}));
     Tensor forward(const Tensor& in) override {
@@ -134,7 +134,7 @@ TEST_CASE("layout: a pattern meets parameters beside layers, and none of a layer
   check_close(net(x), plain, kClose);
 }
 
-TEST_CASE("layout: mapped storage holds what the forward saw") {
+TEST_CASE("layout: mapped storage holds the forward's values") {
   for (const Form form : {Form::crms_norm, Form::rms_norm, Form::crms_isometric}) {
     INFO(name_of(form));
     Net<LayerNorm> seen, net;
@@ -161,7 +161,7 @@ TEST_CASE("layout: mapped storage holds what the forward saw") {
   }
 }
 
-TEST_CASE("layout: what it does not fit is refused in one line") {
+TEST_CASE("layout: a model that it does not fit is refused in one line") {
   const Stream stream(Form::crms_norm, kWidth);
   const auto refused = [&](const Layout& l, const Stream& s, const char* line) {
     Net<LayerNorm> net;
@@ -195,7 +195,7 @@ TEST_CASE("layout: what it does not fit is refused in one line") {
                     Contains("is rms_norm, which sees the mean of its rows; crms_norm is LayerNorm's model"));
 }
 
-TEST_CASE("layout: a parametrisation of a program's own acts before the stream's, or is refused") {
+TEST_CASE("layout: a program's own parametrisation is applied before the stream's, or refused") {
   for (const Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     INFO(name_of(form));
     Net<LayerNorm> net;
@@ -221,7 +221,7 @@ TEST_CASE("layout: a parametrisation of a program's own acts before the stream's
   }
 }
 
-TEST_CASE("layout: what cannot be said of any model is refused as it is said") {
+TEST_CASE("layout: statements that hold for no model are refused when they are made") {
   CHECK_THROWS_WITH(Layout().writes(""), Contains("a pattern is empty"));
   CHECK_THROWS_WITH(layout().writes("entry"), Contains("\"entry\" has two roles on the stream"));
   CHECK_THROWS_WITH(layout().reads("down", "norm"), Contains("\"down\" has two roles"));
@@ -276,7 +276,7 @@ TEST_CASE("layout: a copy of a model is on its stream, and a layer of such a mod
   CHECK(stream_of(nn::clone(whole)) != nullptr);
 }
 
-TEST_CASE("layout: a norm has to be that of the form's plain model") {
+TEST_CASE("layout: norms must be those that the form's plain model has") {
   Net<RMSNorm> rms;
   for (const Form form : {Form::layer_norm, Form::crms_norm, Form::none})
     CHECK_THROWS_WITH(parametrize(rms, layout(), on(form)), Contains("is rms_norm"));
@@ -290,7 +290,7 @@ TEST_CASE("layout: a norm has to be that of the form's plain model") {
                     "layout: no norm of the model normalizes; rms_norm is another function's form");
 }
 
-TEST_CASE("layout: parts that it does not name stay what they are, and parts on different streams are told apart") {
+TEST_CASE("layout: parts that it does not name are unchanged, and parts on different streams are kept apart") {
   struct Pair : Module {
     Net<LayerNorm>& a = add("a", Net<LayerNorm>());
     TransformerStack& b = add("b", TransformerStack({.width = kWidth, .depth = 2, .heads = 2}));

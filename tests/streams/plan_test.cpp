@@ -81,7 +81,7 @@ TEST_CASE("a GPT-2 checkpoint converts by its description, there and back") {
   }
 }
 
-TEST_CASE("a layer's name stands for its weight and its bias, and lines of a program for a description") {
+TEST_CASE("a layer's name means its weight and its bias, and a program's calls equal a description") {
   const TensorMap state = gpt2();
   std::string json = replaced(kGpt2, "\"wte.weight\": 1", "\"wte\": 1");
   json = replaced(json, "\"h.*.attn.c_proj.weight\": 1, \"h.*.attn.c_proj.bias\": 0", "\"h.*.attn.c_proj\": 1");
@@ -96,7 +96,7 @@ TEST_CASE("a layer's name stands for its weight and its bias, and lines of a pro
                     Contains("which dimension of 'wte.weight' is the stream is not said"));
 }
 
-TEST_CASE("a layer's bias is what belongs to its weight, and nothing else of that name") {
+TEST_CASE("a layer's bias belongs to its weight, and no other tensor of that name does") {
   TensorMap state;
   manual_seed(5);
   state.add("table", randn({5, 8}, kF64)), state.add("q.weight", randn({3, 8}, kF64));
@@ -142,7 +142,7 @@ TEST_CASE("a description in short: alternatives in braces, an eps as a number") 
   check_same(state, placed(state), placed(state, json));
 }
 
-TEST_CASE("a gain that is stored as 1+w is one more than what is stored") {
+TEST_CASE("a gain that is stored as 1+w is one more than the stored number") {
   const TensorMap state = gpt2();
   TensorMap less;  // its gains are multiples of 1/64, so subtracting 1 is exact
   TensorMap plain;
@@ -197,7 +197,7 @@ TEST_CASE("norms that are kept hold their gains, where others than readers see t
   CHECK(largest(unfolded.state.at("lm_head.weight") - state.at("wte.weight")) == 0);
 }
 
-TEST_CASE("what a description leaves out or says twice is refused by name") {
+TEST_CASE("a tensor that a description leaves out or names twice is refused by name") {
   const TensorMap state = gpt2();
   CHECK_THROWS_WITH(placed(state, ""), Contains("json"));
   const std::tuple<const char*, const char*, const char*> wrong[] = {

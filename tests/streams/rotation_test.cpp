@@ -68,7 +68,7 @@ TEST_CASE("a rotation by Haar's measure is orthogonal to rounding of f64, and pr
   CHECK(haar_rotation(9, 1).to_vector<double>() != q.to_vector<double>());
 }
 
-TEST_CASE("the rotation of a file is the matrix in it, made orthogonal to rounding of f64; what is none is refused") {
+TEST_CASE("a file's rotation is its matrix, orthogonal up to rounding in f64; other matrices are refused") {
   const TempFolder f;
   const int64_t d = 12;
   const Tensor q = haar_rotation(d, 8);

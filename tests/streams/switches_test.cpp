@@ -162,7 +162,7 @@ TEST_CASE("G9: switches that make them different trainings") {
     for (const bool adam : {false, true}) lockstep(s, adam);
 }
 
-TEST_CASE("G12: readers with zero row sums make RMSNorm's error on a rounded stream one of second order") {
+TEST_CASE("G12: readers with zero row sums make RMSNorm's error on a rounded stream second order") {
   constexpr int64_t d = 64;
   for (const DType dtype : {DType::f32, DType::bf16}) {
     manual_seed(8);

@@ -2,7 +2,7 @@
 #include "tests/tools/small_run.h"
 #include "tools/verb.h"
 
-TEST_CASE("certificate: what is certified gives 0, tables, JSON and a report") {
+TEST_CASE("certificate: exit code 0 if certified, tables, JSON and a report") {
   const Folder f;
   const std::string reduced = "prove --certificate --architectures gpt2,vit9 --steps 8 ";
   const ChildResult r = f.succeeds(reduced + "--json @c.json --report @c.html");
@@ -20,7 +20,7 @@ TEST_CASE("certificate: what is certified gives 0, tables, JSON and a report") {
   CHECK(quiet.err.empty());
 }
 
-TEST_CASE("certificate: what is certified gives 0, what is not 1, what is undecided 5") {
+TEST_CASE("certificate: exit code 0 if certified, 1 if refuted, 5 if undecided") {
   using equivalence::Verdict;
   for (const auto& [verdict, code] :
        {std::pair{Verdict::equivalent, 0}, {Verdict::different, 1}, {Verdict::undecided, 5}})

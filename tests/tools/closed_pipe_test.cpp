@@ -175,8 +175,7 @@ namespace {
 const std::string kTrain = "train +small --steps 50 --evaluate-every 10 --checkpoint @c";
 }
 
-TEST_CASE(
-    "a training on a terminal that is stopped by Ctrl-S goes on to its end; lines that stay and its result wait") {
+TEST_CASE( "a training on a terminal that Ctrl-S stops runs to its end; permanent lines and its result wait") {
   const Folder f;
   bool saved = false;
   const auto wait_for_checkpoint = [&] {
@@ -198,7 +197,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a training whose stderr is full goes on to its end and prints its result") {
+TEST_CASE("a training whose stderr is full runs to its end and prints its result") {
   const Folder f;
   const std::string result = f.succeeds(kTrain + " -q").out;
   for (const bool terminal : {true, false}) {

@@ -127,7 +127,7 @@ TEST_CASE("compare: the first tensor that differs in the order of execution, and
   f.refuses("compare @a @b --spec @order.json", 4, "order.json");
 }
 
-TEST_CASE("compare: of several streams an encoder's comes before that of the decoder whose blocks read from it") {
+TEST_CASE("compare: with several streams the encoder's comes before its decoder's") {
   const Folder f;
   const std::string whisper = "tests/fixtures/families/whisper";
   const auto differs = [&](const std::string& file, const std::vector<std::string>& doubled, const std::string& more) {
@@ -148,7 +148,7 @@ TEST_CASE("compare: of several streams an encoder's comes before that of the dec
              Contains("different: " + rows[1]) && Contains("in the order of its metadata"));
 }
 
-TEST_CASE("compare: 5 where a small gradient differs, 0 where --noise names it") {
+TEST_CASE("compare: exit code 5 if a small gradient differs, 0 if --noise names it") {
   const Folder f;
   for (const auto& [name, bias] : {std::pair{"a", 1e-15}, {"b", -1e-16}})
     save(f / name, {{"h.0.attn.bias", from_vector<double>({bias, -bias}, {2})},

@@ -75,7 +75,7 @@ TEST_CASE("verify: two trainings are two functions, and what models differ in is
         "different: they are different models: the first is a GPT, the second a ViT.\n");
 }
 
-TEST_CASE("convert: raw weights of another form are the Pre-LN model's, and exported as they are") {
+TEST_CASE("convert: raw weights of another form are the Pre-LN model's, and exported unchanged") {
   const Trained t;
   t.train("raw", "crms_norm", 3);
   t.succeeds("convert @raw @out --to rms_norm --from crms_norm");
@@ -235,7 +235,7 @@ TEST_CASE("convert: a description that a reference contradicts converts nothing"
   CHECK_FALSE(std::filesystem::exists(t / "out"));
 }
 
-TEST_CASE("convert: verified is what a reference shows of the whole stream, and it finds what no tensor shows") {
+TEST_CASE("convert: \"verified\" is about a reference of the whole stream, which finds mistakes that no tensor shows") {
   using namespace isonorm::test;
   const Folder t;
   const TensorMap weights = isonorm::test::state(), rows = program(weights, DType::f32);

@@ -118,7 +118,7 @@ TEST_CASE("a dash as an output file: standard output gets the bytes of the file 
   CHECK_FALSE(fs::exists("-"));
 }
 
-TEST_CASE("a dash stands for the open file: earlier and later output stays in it") {
+TEST_CASE("a dash means the open file: earlier and later output stays in it") {
   const Models f;
   const std::string both = f / "both";
   const std::string run = " evaluate " + f / "c" + " --data " + f / "text.txt" + " --json - 2> " + f / "err";

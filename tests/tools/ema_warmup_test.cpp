@@ -83,7 +83,7 @@ TEST_CASE("train --ema: an older checkpoint and its log go on with a constant de
   CHECK(steps == std::vector<int>{1, 2, 3, 4, 5, 6});
 }
 
-TEST_CASE("train --ema: whoever reads the checkpoint as a model is told that it is not what the test passes used") {
+TEST_CASE("train --ema: readers of the checkpoint are told that the test passes used the average") {
   const Folder f;
   const std::string trained =
       f.succeeds("train +small -q --steps 30 --lr 0.05 --ema 0.9 --checkpoint @c --ema-file @averages").out;

@@ -26,7 +26,7 @@ TEST_CASE("train --label-smoothing: another loss") {
     f.refuses(kTrain + "--label-smoothing " + share, 2, "--label-smoothing");
 }
 
-TEST_CASE("train --extend: more steps, at the rates of a training of that length") {
+TEST_CASE("train --extend: more steps, at the rates of a training with the longer length") {
   const Folder f;
   f.succeeds(kTrain64 + "--steps 30 -q --checkpoint @c");
   std::filesystem::copy_file(f / "c", f / "c30");

@@ -66,7 +66,7 @@ TEST_CASE("families: exchanged layer scales of a timm model are found in its rec
   CHECK(nlohmann::json::parse(f.succeeds("spec " + kFamilies + "timm_vit").out).count("scales") == 0);
 }
 
-TEST_CASE("families: a head of timm reads through the norm of the mean of rows where there is one, and is rotated") {
+TEST_CASE("families: timm's head reads through the norm of the rows' mean if it has one, and is rotated") {
   const Folder f;
   const std::string folder = kFamilies + "timm_vit_gap";
   CHECK(nlohmann::json::parse(f.succeeds("spec " + folder).out)["readers"]["head"]["norm"] == "fc_norm");

@@ -100,7 +100,7 @@ TEST_CASE("train --patience: ends with 0 after N test passes without a smaller l
   f.refuses(kTrain + "--best @b", 2, "--best needs --evaluate-every");
 }
 
-TEST_CASE("train --best: what was the best stays so through a part of the training that does not ask") {
+TEST_CASE("train --best: the best loss is kept through a part of the training without --best") {
   const Folder f;
   const std::string train = kTrain + "-q --checkpoint @c --extend ";
   f.succeeds(kTrain + "-q --checkpoint @c --steps 20 --evaluate-every 5 --best @best");
@@ -258,7 +258,7 @@ TEST_CASE(
   CHECK(contains(repeated("\xff", ""), "odd.toml: line "));
 }
 
-TEST_CASE("train says at the start what it trains, but where it is quiet") {
+TEST_CASE("train begins with a description of the training, unless it is quiet") {
   const Folder f;
   const ChildResult r = f.succeeds("train +small --steps 1 --dtype f64");
   CHECK(contains(r.err, "tensors of f64"));

@@ -31,7 +31,7 @@ std::string fixture(const char* name, const char* end) { return text("tests/fixt
 
 }  // namespace
 
-TEST_CASE("hub: a true description is verified by what the program computed, a false one converts nothing") {
+TEST_CASE("hub: the program's outputs verify a true description; a false one converts nothing") {
   const Folder f;
   for (const Described& d : kDescribed) {
     INFO(d.name);

@@ -29,7 +29,7 @@ std::string command_in(const std::string& message) {
 
 }  // namespace
 
-TEST_CASE("id files: arrays of int64, as numpy writes them, are refused with the command that makes ids of them") {
+TEST_CASE("id files: numpy's int64 arrays are refused with the command that makes ids of them") {
   const Folder f;
   const std::string bytes = read(f / "text.txt");
   write_text(f / "ids", ids_of(bytes, 2));

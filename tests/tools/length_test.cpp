@@ -87,7 +87,7 @@ TEST_CASE("train --warmup: a number below 1 is a share of the steps, saved as st
         text("--warmup: \"", word, "\" is not a whole number of steps, or a share of --steps below 1, such as 0.1"));
 }
 
-TEST_CASE("train: a checkpoint of an older version, whose warm-up of 20 steps was cut to 10, goes on as it was") {
+TEST_CASE("train: a checkpoint of an older version, whose warm-up of 20 steps was cut to 10, resumes unchanged") {
   const Folder f;
   f.succeeds(kTrain + "--steps 10 --save-every 5 -q --checkpoint @c");
   Checkpoint older = load_checkpoint(f / "c.previous");

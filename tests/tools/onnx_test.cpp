@@ -102,7 +102,7 @@ TEST_CASE("onnx: weights too large for protobuf are in a second file") {
   }
 }
 
-TEST_CASE("onnx: a context of one id takes only one, since its position would be broadcast") {
+TEST_CASE("onnx: a context of one id takes only one, because its position would be broadcast") {
   const Folder f;
   training::ModelOptions options(training::kGpt, {.width = 12, .depth = 1, .heads = 2});
   options.fit({{"vocab", 9}, {"context", 1}});

@@ -18,7 +18,7 @@ std::string folder_of(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("port: an imported model computes what transformers does; its export has the bytes of the source") {
+TEST_CASE("port: an imported model has transformers' logits; its export has the bytes of the source") {
   const Folder f;
   // Sums of at most 48 products in two blocks; 100 roundings are more than they give.
   constexpr double kRounding = 100 * 2.3e-16;
@@ -74,7 +74,7 @@ TEST_CASE("port: OLMo converted to RMSNorm is a stock LLaMA") {
   CHECK(off(kPorts + "olmo.safetensors", f / "llama") < 1e-13);
 }
 
-TEST_CASE("port: a rotated folder is refused; what is exported like another folder is of the stock class alone") {
+TEST_CASE("port: a rotated folder is refused; --like exports to the stock class alone") {
   const Folder f;
   f.succeeds("convert " + folder_of("olmo") + " @rms --to rms_norm -q");
   f.succeeds("rotate @rms @turned --basis haar:1 -q");
@@ -97,8 +97,7 @@ TEST_CASE("port: a rotated folder is refused; what is exported like another fold
   CHECK_FALSE(config.contains("num_attention_heads"));
 }
 
-TEST_CASE(
-    "port: what was imported is trained on token ids and exported again; options that are not given are the file's") {
+TEST_CASE( "port: an imported model is trained on token ids and exported again; the file supplies omitted options") {
   const Folder f;
   std::string ids;
   for (int i = 0; i < 300; ++i) ids += {static_cast<char>(i * i % 20), '\0'};

@@ -196,7 +196,7 @@ TEST_CASE("train: a damaged checkpoint is passed over for the one before; withou
   f.refuses("train --checkpoint @c --data @none", 3, "/c: safetensors: ");
 }
 
-TEST_CASE("train: where the checkpoint is gone and the one before is there, nothing is overwritten") {
+TEST_CASE("train: if the checkpoint is missing and the previous one exists, nothing is overwritten") {
   const Folder f;
   const std::string train = "train +small --steps 2 --save-every 1 --checkpoint @c";
   f.succeeds(train);
@@ -271,7 +271,7 @@ TEST_CASE("train: activations in bf16 change gradients, not the first loss; a ch
     f.refuses(train + option, 2, option + " needs --device cuda");
 }
 
-TEST_CASE("ISONORM_PROFILE prints tables, and writes a trace where it names a file") {
+TEST_CASE("ISONORM_PROFILE prints tables, and writes a trace if it names a file") {
   const Folder f;
   const std::string train = "train +small --steps 2";
   CHECK_FALSE(contains(f.succeeds(train).err, "between kernels"));

@@ -43,7 +43,7 @@ std::vector<double> logged_losses(const Folder& f, const std::string& log) {
 
 }  // namespace
 
-TEST_CASE("rows: --context below the model's: the losses are those of the whole model on shorter rows") {
+TEST_CASE("rows: a --context below the model's gives the losses of the whole model on shorter rows") {
   const Folder f;
   f.succeeds("train +small --context 16 --positions learned --steps 2 -q --checkpoint @full --seed 3");
   f.succeeds("train --init @full --data @text.txt --context 6 --batch 4 --steps 4 --checkpoint @c --log @log" +

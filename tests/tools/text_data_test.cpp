@@ -55,7 +55,7 @@ TEST_CASE("a file with NUL bytes is no text, for every verb; --text reads it all
   CHECK(read(f / "back") == read(f / "ids"));
 }
 
-TEST_CASE("compressed files, UTF-16, lines of JSON and tables are named, and the command makes a text of them") {
+TEST_CASE("compressed files, UTF-16, lines of JSON and tables are named, with the command that makes a text") {
   const Folder f;
   const std::string words = read(f / "text.txt");
   std::string utf16 = "\xff\xfe", utf16_be;

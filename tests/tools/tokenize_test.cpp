@@ -86,7 +86,7 @@ TEST_CASE("tokenize: a text that becomes shorter while it is read is an error") 
   check_refusal(r, 4, "tokenize", f / "words" + ": the file became shorter while it was read");
 }
 
-TEST_CASE("sample: a model of tokens and one of bytes continue a text") {
+TEST_CASE("sample: a token model and a byte model continue a text") {
   const Folder f;
   const std::string tokenizer = kFolder + "gpt2";
   f.succeeds("tokenize " + tokenizer + " docs/training.md @ids");
@@ -130,7 +130,7 @@ TEST_CASE("sample: the tokenizer's end token ends a text, unless --ignore-eos is
   CHECK(f.words(f.succeeds("sample @c 0 --ids --length 40 -q").out).size() == 41);  // ids are not a tokenizer's
 }
 
-TEST_CASE("train --tokenizer: checkpoint, averages and what is made of them sample without one") {
+TEST_CASE("train --tokenizer: checkpoint, averages and derived files sample without one") {
   const Folder f;
   const std::string tokenizer = kFolder + "gpt2", train = "train +small --data @ids --token-vocab 704 -q ";
   f.succeeds("tokenize " + tokenizer + " docs/training.md @ids");
@@ -193,7 +193,7 @@ TEST_CASE("train --tokenizer: checkpoint, averages and what is made of them samp
   f.refuses("evaluate @forged --text --data docs/training.md", 3, "the model's tokenizer: it has no model");
 }
 
-TEST_CASE("import takes the tokenizer of a folder along, where it is one that can be read") {
+TEST_CASE("import copies a folder's tokenizer if it can be read") {
   const Folder f;
   std::filesystem::copy("tests/fixtures/families/gpt2", f / "in");
   f.succeeds("import @in @none");
@@ -295,7 +295,7 @@ TEST_CASE("train: weights of bytes go on with a text of the same ones, and refus
   f.refuses("train --init @model --extend-alphabet -q", 2, "--extend-alphabet needs --data");
 }
 
-TEST_CASE("train --extend-alphabet: bytes of pairs, too, become new tokens behind those that the model has") {
+TEST_CASE("train --extend-alphabet: bytes of pairs, too, become new tokens after the model's own") {
   const Folder f;
   const auto write = [&](const std::string& folder, const std::string& source, const std::string& target) {
     std::filesystem::create_directories(f / folder);

@@ -1,7 +1,7 @@
 // Options of train: the options in a checkpoint, dropout, parts of a batch, averages, precision, launchers.
 #include "tests/tools/small_run.h"
 
-TEST_CASE("train: a checkpoint knows what it is; what is said beside it has to agree") {
+TEST_CASE("train: a checkpoint has its own options; options on the command line must agree") {
   const Folder f;
   f.succeeds(
       "train +small --dtype f64 -q --connection sandwich --affine --scaled-gains --no-norm-bias --form crms_norm "
@@ -52,7 +52,7 @@ TEST_CASE("prove --label-smoothing has the losses of a training with it") {
   }
 }
 
-TEST_CASE("train --dropout, --accumulate and --layer-scale change what a step computes as they say") {
+TEST_CASE("train --dropout, --accumulate and --layer-scale change a step as documented") {
   const Folder f;
   const std::string train = "train +small --dtype f64 -q ";
   const double plain = first_loss(f, train), dropped = first_loss(f, train + "--dropout 0.5");
@@ -151,7 +151,7 @@ TEST_CASE("train: a resumed training evaluates and waits as before, unless the c
   CHECK(tested(again + "--steps 14") == Steps{14});
 }
 
-TEST_CASE("train refuses to be one of several processes that cannot train together, and names the variable") {
+TEST_CASE("train refuses a launch of several processes that cannot train together, and names the variable") {
   const Folder f;
   const std::string train = "train +small -q --steps 1 --checkpoint @c";
   const struct {
@@ -179,7 +179,7 @@ TEST_CASE("train refuses to be one of several processes that cannot train togeth
   f.succeeds("info @c", {.environment = {"WORLD_SIZE=2"}});  // not a training
 }
 
-TEST_CASE("train --precision bf16: other losses, f32 weights and states, a file that knows of it and is gone on with") {
+TEST_CASE("train --precision bf16: other losses, f32 weights and states; the file records it and resumes with it") {
   const Folder f;
   const std::string train = "train +small --steps 6 -q --save-every 2 --json @json --checkpoint ",
                     bf16 = " --precision bf16", stream = bf16 + " --stream-precision bf16";

@@ -234,7 +234,7 @@ TEST_CASE("sums of gradients: a child of fork() has not the thread that sends th
   sum->finish();
 }
 
-TEST_CASE("sums of gradients: a backward that throws ends them; the ranks go on where it has thrown on all") {
+TEST_CASE("sums of gradients: a backward that throws ends them; ranks continue if it has thrown on all") {
   const auto fails = [](Group& g, bool here) {
     Stack s(6, g.rank());
     GradientSum sum(g, s.weights, kLayerBytes);

@@ -43,7 +43,7 @@ void add_cross_entropy(Written& w, double share, const Doubles& weight, const Do
 
 }  // namespace
 
-TEST_CASE("mixup: loss and gradient are lambda of those of the labels and the rest of those of the partners'") {
+TEST_CASE("mixup: loss and gradient are lambda times the labels' plus 1 - lambda times the partners'") {
   Generator generator{8, 0};
   const Doubles images = randn({kRows, kIn}, {DType::f64}, generator).to_vector<double>();
   const std::vector<int> own = {0, 1, 2, 1, 0, 2}, partner = {1, 2, 1, 0, 2, 0};

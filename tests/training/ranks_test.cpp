@@ -274,7 +274,7 @@ TEST_CASE("ranks: if all targets are ignored the loss is 0 and no weight moves")
   }
 }
 
-TEST_CASE("ranks: one that would train something else is found, and named") {
+TEST_CASE("ranks: a rank whose training differs is found, and the difference is named") {
   const auto found = [](const Fault& fault, const std::string& says, Setting s = {}) {
     INFO(says);
     CHECK_THROWS_WITH(run_ranks(3, [&](Group& g) { trained(s, &g, g.rank() == 1 ? fault : Fault{}); }),
@@ -375,7 +375,7 @@ TensorMap normed_by(int ranks, StepOptions options) {
 
 }  // namespace
 
-TEST_CASE("ranks: batch norms take their statistics over the rows of all ranks") {
+TEST_CASE("ranks: the statistics of batch norms are over the rows of all ranks") {
   for (const int64_t accumulate : {1, 2}) {
     const TensorMap one = normed_by(1, {.accumulate = accumulate});
     for (const int ranks : {2, 3, 4})  // 11 rows: 5 and 6; 3, 4 and 4; 2, 3, 3 and 3

@@ -139,7 +139,7 @@ TEST_CASE("crc32c is Castagnoli's") {
   for (const std::string s : {"", "a", "isonorm"}) CHECK(io::crc32c(s) == plain_crc32c(s));
 }
 
-TEST_CASE("event files: what a training logged, and from which step on earlier files are void") {
+TEST_CASE("event files: the logs of a training, and the step from which earlier files are void") {
   const TempFolder f;
   {
     EventLog log(f.path);

@@ -143,7 +143,7 @@ TEST_CASE("saved training: two models, two optimizers, an average and the user's
   }
 }
 
-TEST_CASE("saved training: each content is loaded: without any one of them the training is in another state") {
+TEST_CASE("saved training: each content is loaded; without any one of them the state differs") {
   const TempFolder f;
   manual_seed(7);
   Gan whole;

@@ -118,7 +118,7 @@ TEST_CASE("step: in parts a target that is ignored weighs nothing, as in the who
   for (const int64_t parts : {2, 3}) check_close(run(parts), run(1));
 }
 
-TEST_CASE("step: a smoothed loss combines the target's share and the share of all classes") {
+TEST_CASE("step: a smoothed loss combines the target's share and all classes' share") {
   nn::Linear model(2, 3, {.bias = false});
   model.to(DType::f64);
   copy_into(model.weight, from_vector(Doubles{1, 0, 0, 1, 0, 0}, {3, 2}));

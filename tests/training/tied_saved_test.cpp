@@ -71,7 +71,7 @@ std::vector<float> values(const Tensor& x) { return x.to_vector<float>(); }
 
 }  // namespace
 
-TEST_CASE("tied: a saved training has the weight and its state once, goes on to the same bits, and stays tied") {
+TEST_CASE("tied: a saved training has the weight and its state once, continues bit-equal, and stays tied") {
   const TempFolder f;
   manual_seed(3);
   Run whole;
@@ -98,7 +98,7 @@ TEST_CASE("tied: a saved training has the weight and its state once, goes on to 
   CHECK(values(resumed.average.averages()[0]) == values(whole.average.averages()[0]));
 }
 
-TEST_CASE("tied: a checkpoint loads where the weight has its other name first, and into a file's either name") {
+TEST_CASE("tied: a checkpoint with the weight under its other name loads, and into a file with either name") {
   const TempFolder f;
   Tied net;
   optim::AdamW opt(net.parameters());
@@ -159,7 +159,7 @@ TEST_CASE("tied: clone and replace after a checkpoint was loaded keep the ties, 
   CHECK(values(again.out.weight) == values(copy.in.weight));
 }
 
-TEST_CASE("tied: the state of an optimizer of a tied model is that of the listed parameters, and goes back") {
+TEST_CASE("tied: an optimizer's state of a tied model belongs to the listed parameters, and is restored") {
   manual_seed(3);
   Run a;
   a.train(2);

@@ -46,7 +46,7 @@ TEST_CASE("evaluate_file: the held-out share has the loss of the training's last
                     Contains("--test-data excludes --data"));
 }
 
-TEST_CASE("continue_text: the ids of generate() as a text, and what is printed is the text") {
+TEST_CASE("continue_text: the ids of generate() as a text, and the text is printed") {
   const TrainedFile t;
   const nn::GenerateOptions greedy{.length = 12, .temperature = 0};
   std::string printed;

@@ -63,8 +63,7 @@ TEST_CASE("a Trainer takes the steps of a loop that is written out, to the last 
   }
 }
 
-TEST_CASE(
-    "a Trainer that is stopped saves its checkpoint; the next continues to the bits of one that was not stopped") {
+TEST_CASE( "a stopped Trainer saves its checkpoint; the next one continues bit-equal to an uninterrupted one") {
   const TempFolder folder;
   Trainer whole(small_training(10));
   REQUIRE(whole.train());
@@ -86,7 +85,7 @@ TEST_CASE(
     CHECK(same_bytes(tensor, second.model().state_dict().at(name)));
 }
 
-TEST_CASE("a Trainer that was stopped goes on with the next call of train()") {
+TEST_CASE("a stopped Trainer continues with the next call of train()") {
   Trainer whole(small_training(6)), twice(small_training(6));
   REQUIRE(whole.train());
   CHECK_FALSE(twice.train([&twice] { return twice.step_count() == 2; }));

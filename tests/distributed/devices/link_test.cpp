@@ -26,7 +26,7 @@ bool can_link() {
 
 }  // namespace
 
-TEST_CASE("a link of one rank moves the bytes of its device") {
+TEST_CASE("a link of a single rank moves the bytes of its device") {
   if (!can_link()) return;
   const std::vector<float> values = test::elements<float>(1, 1'000);
   const Tensor x = test::on(kFirst, from_vector(values, {1'000})), y = empty({1'000}, x.options()),

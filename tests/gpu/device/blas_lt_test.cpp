@@ -200,7 +200,7 @@ TEST_CASE("epilogues") {
   CHECK(!takes(lt, p, o));
 }
 
-TEST_CASE("a bias, what an epilogue keeps and sums of rows lie at a multiple of 16 bytes, or own kernels do it") {
+TEST_CASE("cuBLASLt needs biases, auxiliary outputs and row sums aligned to 16 bytes; else own kernels run") {
   Lt lt(kRecorded, refused);
   Product p = linear(DType::bf16);
   Operands o = operands();
@@ -255,7 +255,7 @@ TEST_CASE("a plan whose call fails is told, and not asked for again") {
   passes = -1;
 }
 
-TEST_CASE("what has another order of sums in another run is not allowed, and alignments are those of all products") {
+TEST_CASE("algorithms with a varying order of sums are excluded, and alignments hold for all products") {
   Lt lt(kRecorded, refused);
   Product p = linear(DType::bf16);
   p.batch = Batch{2, 6, {3, 2}, {0, 512}, {24, 0}};
@@ -294,7 +294,7 @@ TEST_CASE("a plan is made once; the outer dimensions of a batch are calls of the
   CHECK(std::count(calls.begin(), calls.end(), "find") == 1);
 }
 
-TEST_CASE("without an algorithm or a driver nothing is taken, and nothing is left behind") {
+TEST_CASE("without an algorithm or a driver the product is declined, and nothing is leaked") {
   descriptors = 0;
   has_algorithm = false;
   Lt lt(kRecorded, refused);
@@ -318,7 +318,7 @@ TEST_CASE("without an algorithm or a driver nothing is taken, and nothing is lef
   has_driver = true;
 }
 
-TEST_CASE("the library has every function, where it is installed") {
+TEST_CASE("the library has every function if it is installed") {
   WARN(line_of(cublas_lt().facts()));
   if (!cublas_lt()) return;
   CHECK_NOTHROW(LtFunctions::of(cublas_lt()));
