@@ -1,4 +1,4 @@
-"""Checks pages in a real browser: the course's picture and slides, the documentation's site and pictures, a page of scripts/bench,
+"""Checks pages in a real browser: the course's pictures and slides, the documentation's site and pictures, a page of scripts/bench,
 and reports of the program.
 
 usage: browser_test.py ISONORM [FOLDER]     writes screenshots to FOLDER, to look at. Exit code 77 if there is no chromium."""
@@ -104,7 +104,7 @@ class Pages(unittest.TestCase):
         for row, arrow in zip(rows, arrows):
             for k in range(2):
                 self.assertAlmostEqual(sum(v * w for v, w in zip(view[k], row)), arrow[k], 9)
-        said = self.browser.value("[...document.querySelectorAll('#numbers tr')].map(r => [...r.cells].map(c => c.textContent))")
+        said = self.numbers()
         squared = sum((v - mean)**2 for v in x)
         self.assertEqual([r[2].split(" = ")[-1] for r in said], [f"mean {mean:.2f}".replace("-0.00", "0.00"), *[f"{squared:.3f}"] * 3])
 
@@ -126,6 +126,38 @@ class Pages(unittest.TestCase):
                 self.check_picture(end)
                 box = self.browser.value("(b => [b.x, b.y, b.x + b.width, b.y + b.height].map(Math.abs))(view.getBBox())")
                 self.assertLess(max(box), 190)
+            self.assertEqual(self.browser.errors, [])
+
+    def numbers(self):
+        return self.browser.value("[...document.querySelectorAll('#numbers tr')].map(r => [...r.cells].map(c => c.textContent))")
+
+    def check_backward(self, x, dy):
+        """The table must have the numbers of `isonorm explain`, which prints six digits."""
+        said = {name: [float(v) for v in values] for name, *values in self.numbers()}
+        row = [",".join(f"{v:g}" for v in values) for values in (x, dy)]
+        printed = subprocess.run([ISONORM, "explain", "layer_norm", row[0], f"--grad={row[1]}"], check=True, capture_output=True, text=True).stdout
+        for line, name in ("through the entry itself", "s dy"), ("through the mean", "- s mean(dy)"), \
+                          ("through the deviation", "- s y mean(dy y)"), ("gradient", "dx"):
+            expected = next(text for text in printed.splitlines() if text.strip().startswith(line)).rsplit("= (", 1)[1].rstrip(")").split(", ")
+            for a, b in zip(said[name], map(float, expected), strict=True):
+                self.assertLess(abs(a - b), 1e-6 + 5e-6 * abs(b), name)  # half a unit of the last digit of each
+        self.assertLess(abs(said["sum of dx"][0]), 1e-6)
+
+    def test_layer_norm_backward(self):
+        for screen in SCREENS:
+            self.seen(ROOT / "course/layer_norm_backward.html", *screen)
+            self.check_backward([2, -0.4, 1.4], [1, 0.5, -0.5])
+            # The first bar of x, from 2 to 1.
+            x, y, end = self.browser.value("(m => [31 * m.a + m.e, 39 * m.d + m.f, 56 * m.d + m.f])(view.getScreenCTM())")
+            self.browser.drag(x, y, 0, end - y)
+            self.check_backward([1, -0.4, 1.4], [1, 0.5, -0.5])
+            self.browser.value("inputs[1][2].focus()")
+            self.browser.press("ArrowRight")
+            self.check_backward([1, -0.4, 1.4], [1, 0.5, -0.4])
+            self.browser.value("(eps.value = '0', draw())")
+            self.assertEqual(self.numbers()[-2:], [["sum of dx", "0.000000"], ["dx . x", "0.000000"]])
+            self.browser.value("(inputs[0].forEach(i => i.value = 1), draw())")
+            self.assertEqual(self.numbers(), [["dx is undefined: the row is constant and eps is 0"]])
             self.assertEqual(self.browser.errors, [])
 
     def test_slides(self):
