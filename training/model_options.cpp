@@ -50,6 +50,7 @@ ModelOptions::ModelOptions(const ModelRow& row, const nn::TransformerOptions& gi
                            std::initializer_list<NamedValue> own)
     : ModelOptions(row, checked(row).defaults()) {
   transformer() = given;
+  transformer().causal |= row.causal;
   take_norm();
   for (const NamedValue& option : own) set(option);
 }
@@ -66,6 +67,8 @@ ModelOptions::ModelOptions(const Metadata& description, ModelList models)
     check(option.set(word), "model file: entry '", key, "' is ", Shown{word}, ", expected ", option.expected);
     known += at != description.end();
   }
+  check(transformer().causal || !row_->causal, "model file: entry 'model.causal' is 'false', expected true: a ",
+        row_->title, " is causal");
   if (known == description.size()) return;
   for (const auto& [key, value] : description)
     check(key == kModelKind || is_removed(key, value) ||
@@ -80,6 +83,7 @@ ModelOptions ModelOptions::preset(const ModelRow& row, std::string_view name) {
 
 ModelOptions::ModelOptions(const ModelRow& row, std::unique_ptr<ModelConfig> config)
     : row_(&row), config_(std::move(config)) {
+  transformer().causal |= row.causal;
   take_norm();
 }
 
