@@ -67,7 +67,7 @@ ModelOptions::ModelOptions(const Metadata& description, ModelList models)
     known += at != description.end();
   }
   check(!row_->causal || transformer().causal, "model file: entry 'model.causal' is 'false', expected true: a ",
-        row_->noun, " is causal");
+        row_->title, " is causal");
   if (known == description.size()) return;
   for (const auto& [key, value] : description)
     check(key == kModelKind || is_removed(key, value) ||
