@@ -189,7 +189,7 @@ class Machine {
     const Global& called = *pop<const Global*>("what is called");
     switch (called.calls) {
       case Calls::dict:
-        check_size(given, 0, "what an OrderedDict is given");
+        check_size(given, 0, "the arguments of an OrderedDict");
         return push(Dict{dicts_++});
       case Calls::tensor:
         check_size(given, 6, "a tensor");

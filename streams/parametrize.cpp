@@ -354,7 +354,7 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   });
   const bool empty = layout.entries().empty() && layout.norms().empty() && layout.tied().empty();
   check(!empty || row_of(stream.form()).raw(), "layout: it is empty, so ", name_of(stream.form()),
-        " would change nothing; it names writers and readers (Layout::writes, Layout::reads)");
+        " would change nothing: a layout needs writers and readers (Layout::writes, Layout::reads)");
   const ModulePlan plan(model, layout, stream);
   plan.attach();
   for (const auto& [_, m] : model.named_modules()) m->redo({});

@@ -112,8 +112,8 @@ TEST_CASE("fused ops agree with their compositions for every subset of outputs")
   }
 }
 
-// Not the gradient of what f64 would have computed: where a result that is rounded is read again, forward and backward
-// have to read the same. What rules round on their way is a handful of numbers a gradient.
+// The reference is not the f64 function's gradient: if an op reads its rounded result again, forward and backward must
+// read the same number. Backward rules round a handful of numbers for each gradient.
 TEST_CASE("bf16 gradients of fused ops are the derivatives of the rounded function") {
   constexpr Dtypes f64{DType::f64, DType::f64}, bf16{DType::bf16, DType::bf16};
   const Bound bound{8 * epsilon(DType::bf16), 0};

@@ -36,7 +36,7 @@ void check_proof(const equivalence::ProofOptions& o) {
   check_forms(o.forms);
   if (!o.against) return;
   if (*o.against == o.training.device)
-    throw UsageError(text("--against: ", *o.against, " is where the reference is trained"));
+    throw UsageError(text("--against: ", *o.against, " is the device that trains the reference"));
   training::check_device(*o.against, "--against");
 }
 

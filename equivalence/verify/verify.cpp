@@ -93,7 +93,7 @@ void complete(Conversion& c, const ModelPlan& plan, NumberFormat format) {
   for (const auto& [name, tensor] : plan.outline) {
     const Tensor* there = c.exact.find(name);
     if (!there) {
-      check(name.ends_with("bias"), "convert: nothing became '", name, "' of the converted model");
+      check(name.ends_with("bias"), "convert: no tensor of the source became '", name, "' of the converted model");
       c.changes.push_back({name, "created: zeros", {}, tensor.shape()});
     }
     exact.add(name, there ? *there : zeros(tensor.shape(), {DType::f64}));

@@ -111,7 +111,7 @@ std::vector<std::string> data_files(const std::string& data) {
   for (const std::string& name : Cifar10::names()) files.push_back(folder + "/" + name);
   for (const std::string& name : FashionMnist::names())
     for (const char* end : {"", ".gz"}) files.push_back(folder + "/" + name + end);
-  if (!data.empty() && ImageFolder::is_in(folder))  // without a name the folder is Fashion-MNIST's
+  if (!data.empty() && ImageFolder::is_in(folder))  // an empty name means Fashion-MNIST
     for (std::string& file : ImageFolder::all_files(folder)) files.push_back(std::move(file));
   return files;
 }

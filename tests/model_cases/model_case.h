@@ -12,7 +12,7 @@
 
 namespace isonorm::test {
 
-// Properties that a row promises, unless it names the line that refuses one.
+// Properties of a row's model. A row that lacks one names the error line that refuses it.
 enum class Promise {
   forms,            // All forms of the residual stream compute one function and train as one model.
   convert,          // Files are converted to every form and back.

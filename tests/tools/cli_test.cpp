@@ -73,7 +73,7 @@ TEST_CASE("cli: usage errors exit with 2 and name the fault") {
       {"prove --dtype bf16", "f32|f64"},
       {"prove --optimizer newton", "adamw"},
       {"prove --against gpu", "--against: \"gpu\" is not a device, expected cpu, cuda or cuda:N"},
-      {"prove --against cpu", "--against: cpu is where the reference is trained"},
+      {"prove --against cpu", "--against: cpu is the device that trains the reference"},
       {"prove --json x --log x", "--log"},
       {"prove --certificate --against cuda", "--against cannot be used with --certificate"},
       {"prove --certificate --lr 0.1", "--lr cannot be used with --certificate"},

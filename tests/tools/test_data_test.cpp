@@ -68,7 +68,7 @@ TEST_CASE("evaluate: all of a text that the model was not trained on, to its las
   CHECK_THAT(f.succeeds("evaluate @model --data @copy --json @json").out,
              Contains("copy: a text of 800 bytes; the last 10 %, which the model was not trained on\n"));
   check_same(f.json("json"),
-             naive_loss(f / "model", trained.substr(720, 73), 8));  // whole windows, as the training's test
+             naive_loss(f / "model", trained.substr(720, 73), 8));  // whole windows, as in the training's test passes
   CHECK(f.json("json")["predictions"] == 72);
   f.succeeds("evaluate @model --test-data @copy --json @json");
   check_same(f.json("json"), naive_loss(f / "model", trained, 8));

@@ -6,7 +6,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// With work of minutes, and outputs of which OUT is the third word: who tries them behind it does not come to that.
+// Each command would run for minutes. A verb that checks its outputs only after its work would exceed the time limit.
+// OUT is the third word.
 constexpr std::pair<const char*, const char*> kCommands[] = {
     {"prove +small --steps 1000000 -q", "--json --report --log"},
     {"train +small --steps 100000000 -q", "--json --report --log --checkpoint"},

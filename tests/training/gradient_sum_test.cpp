@@ -1,5 +1,5 @@
-// Gradients of ranks on their way while the backward goes on: the same bits as behind it, in an order that no rank can
-// change, and errors that come to the caller.
+// Sums of gradients over ranks that begin during the backward: the same bits as after it, in one order on all ranks.
+// Errors reach the caller.
 #include "training/steps/gradient_sum.h"
 
 #include <atomic>
@@ -40,7 +40,7 @@ struct Wire {
   int begun = 0;       // sums
   double seconds = 0;  // in sums
 
-  // Whether so many sums begin within a time that only a sum that never comes needs.
+  // True if `count` sums begin within 600 s. Only a sum that never begins takes longer.
   bool has_begun(int count) {
     std::unique_lock lock(mutex);
     return changed.wait_for(lock, std::chrono::seconds(600), [&] { return begun >= count; });

@@ -1,6 +1,5 @@
-// Training by several ranks is the training of one process: bit by bit where that takes the rows of the ranks as its
-// parts, and to rounding where it takes the whole batch. Ranks are threads here; how bytes travel is tested in
-// tests/distributed.
+// Training by several ranks equals training by one process: bit by bit if the process takes the rows of each rank as a
+// part, and up to rounding if it takes the whole batch. Ranks are threads here; tests/distributed tests the transport.
 #include <cmath>
 
 #include "autograd/grad_mode.h"

@@ -105,7 +105,7 @@ TEST_CASE("step: in parts a target that is ignored weighs nothing, as in the who
     nn::Linear model(kIn, 3, {.bias = false});
     model.to(DType::f64);
     copy_into(model.weight, randn({3, kIn}, {DType::f64}, g));
-    // Of the parts of two one counts once, one twice and one once; of those of three twice each.
+    // Counted targets: in parts of two rows 1, 2 and 1; in parts of three rows 2 and 2.
     const std::vector<int64_t> targets = {0, -100, 2, 1, -100, 1};
     const Examples batch{randn({6, kIn}, {DType::f64}, g), from_vector(targets, {6})};
     optim::Sgd sgd(model.parameters(), {.lr = 1});
