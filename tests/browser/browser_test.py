@@ -5,6 +5,7 @@ usage: browser_test.py ISONORM [FOLDER]     writes screenshots to FOLDER, to loo
 
 import base64
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -159,6 +160,33 @@ class Pages(unittest.TestCase):
             self.browser.value("(inputs[0].forEach(i => i.value = 1), draw())")
             self.assertEqual(self.numbers(), [["dx is undefined: the row is constant and eps is 0"]])
             self.assertEqual(self.browser.errors, [])
+
+    def test_stream(self):
+        for screen in SCREENS:
+            self.seen(ROOT / "course/stream.html", *screen)
+            self.check_stream([2, 0.5, 0.8])
+            # The first bar of x, from 1.5 to 0.5.
+            x, y, end = self.browser.value("(m => [31 * m.a + m.e, 47.5 * m.d + m.f, 64.5 * m.d + m.f])(view.getScreenCTM())")
+            self.browser.drag(x, y, 0, end - y)
+            self.check_stream([1, 0.5, 0.8])
+            self.browser.value("inputs[1][2].focus()")
+            self.browser.press("ArrowRight")
+            self.check_stream([1, 0.5, 0.9])
+            self.assertEqual(self.browser.errors, [])
+
+    def check_stream(self, row):
+        """The page's rows are `row` in three coordinate systems, and its norms those of `isonorm explain`."""
+        shown = self.numbers()
+        mean = sum(row) / 3
+        stored = [row[0] - mean, row[1] - mean]
+        for at, (norm, given) in enumerate([("layer_norm", row), ("rms_norm", [*stored, row[2] - mean]), ("crms_norm", stored)]):
+            said = subprocess.run([ISONORM, "explain", norm, ",".join(map(repr, given))], check=True, capture_output=True, text=True).stdout
+            result = re.search(r"  result .*= \((.*)\)", said).group(1).split(", ")
+            for place, numbers in (at, given), (3 + at, [float(v) for v in result]):
+                self.assertEqual(len(shown[place]) - 1, len(numbers))
+                for x, y in zip(shown[place][1:], numbers):
+                    self.assertLess(abs(float(x) - y), 1e-6 + 5e-6 * abs(y), shown)
+        self.assertEqual(shown[6], ["largest difference of the norms", "0.000000"])
 
     def test_slides(self):
         for screen in SCREENS:
