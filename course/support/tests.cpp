@@ -49,10 +49,10 @@ void expect_close(const char* what, const Tensor& got, const Tensor& expected, i
   check(got.defined(), what, ": the result is undefined");
   check(got.shape() == expected.shape(), what, ": the shape is ", got.shape(), ", expected ", expected.shape());
   check(got.dtype() == expected.dtype(), what, ": the dtype is ", got.dtype(), ", expected ", expected.dtype());
-  const std::vector<double> entries = got.to_vector<double>();
+  const std::vector<double> entries = got.to_vector<double>(), wanted = expected.to_vector<double>();
   for (size_t i = 0; i < entries.size(); ++i)
     check(std::isfinite(entries[i]), what, ": entry ", i, " of ", entries.size(), " is ", entries[i], ", expected ",
-          expected.to_vector<double>()[i]);
+          wanted[i]);
   const double eps = got.dtype() == DType::f64 ? 0x1p-52 : 0x1p-23;
   const double tolerance = 64 * eps * std::sqrt(static_cast<double>(length)), off = deviation(got, expected);
   check(off <= tolerance, what, ": off by ", off, " of the largest entry, the tolerance is ", tolerance);
