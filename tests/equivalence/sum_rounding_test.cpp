@@ -27,7 +27,7 @@ double at(const Tensor& x, int dim, int64_t slice, int64_t i) {
 
 }  // namespace
 
-TEST_CASE( "rounding with a sum: each entry becomes a neighbouring number, and the sum is off by half a step at most") {
+TEST_CASE("rounding with a sum: each entry becomes a neighbouring number, and the sum is off by half a step at most") {
   NoGrad no_grad;
   for (const char* name : {"f32", "bf16", "f16"})
     for (int dim : {0, 1}) {

@@ -70,7 +70,7 @@ TEST_CASE("if queries and keys are centred in each head, RMSNorm equals LayerNor
     check_close(parameter(rms, name).tensor.grad(), parameter(layer, name).tensor.grad(), 10 * kRounding);
 }
 
-TEST_CASE( "biases of queries, keys and values: also without other biases; softmax ignores the keys' last bias") {
+TEST_CASE("biases of queries, keys and values: also without other biases; softmax ignores the keys' last bias") {
   const auto made = [](bool bias, bool qkv, NormKind kind) {
     return MultiheadAttention(8, {.heads = 2, .bias = bias, .qkv_bias = qkv, .qk_norm = kind});
   };

@@ -158,7 +158,7 @@ TEST_CASE("clone() and shared() leave the default generator's state as it is, ev
   CHECK_FALSE(SkipInit::is_on());
 }
 
-TEST_CASE( "load_model() and ModelOptions::build() leave the default generator's state as it is, in each form") {
+TEST_CASE("load_model() and ModelOptions::build() leave the default generator's state as it is, in each form") {
   const TempFolder folder;
   for (const streams::Form form : streams::layer_norm_forms()) {
     INFO(name_of(form));

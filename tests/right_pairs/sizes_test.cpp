@@ -105,7 +105,7 @@ TEST_CASE("sizes: 1.1 times the stated gradient factor is found in its tensor, a
   }
 }
 
-TEST_CASE( "sizes: on a trajectory 1.1 times the stated difference is found at its step, half of it is not") {
+TEST_CASE("sizes: on a trajectory 1.1 times the stated difference is found at its step, half of it is not") {
   for (const DType dtype : {DType::f64, DType::f32})
     for (const int step : {2, 10, 20}) {
       const Comparison right = compared({}, dtype, adamw(1e-2));

@@ -175,7 +175,7 @@ namespace {
 const std::string kTrain = "train +small --steps 50 --evaluate-every 10 --checkpoint @c";
 }
 
-TEST_CASE( "a training on a terminal that Ctrl-S stops runs to its end; permanent lines and its result wait") {
+TEST_CASE("a training on a terminal that Ctrl-S stops runs to its end; permanent lines and its result wait") {
   const Folder f;
   bool saved = false;
   const auto wait_for_checkpoint = [&] {

@@ -97,7 +97,7 @@ TEST_CASE("port: a rotated folder is refused; --like exports to the stock class 
   CHECK_FALSE(config.contains("num_attention_heads"));
 }
 
-TEST_CASE( "port: an imported model is trained on token ids and exported again; the file supplies omitted options") {
+TEST_CASE("port: an imported model is trained on token ids and exported again; the file supplies omitted options") {
   const Folder f;
   std::string ids;
   for (int i = 0; i < 300; ++i) ids += {static_cast<char>(i * i % 20), '\0'};

@@ -69,7 +69,7 @@ struct Classification {
 
 }  // namespace
 
-TEST_CASE( "step: a sum with its weight is the whole batch's objective in any parts; a mean is over targets") {
+TEST_CASE("step: a sum with its weight is the whole batch's objective in any parts; a mean is over targets") {
   const Doubles ones(3, 1), own = {0.25, 1, 4};
   const Tensor weight = from_vector(own, {3});
   const auto by = [](const CrossEntropyOptions& o) -> Objective {

@@ -63,7 +63,7 @@ TEST_CASE("a Trainer takes the steps of a loop that is written out, to the last 
   }
 }
 
-TEST_CASE( "a stopped Trainer saves its checkpoint; the next one continues bit-equal to an uninterrupted one") {
+TEST_CASE("a stopped Trainer saves its checkpoint; the next one continues bit-equal to an uninterrupted one") {
   const TempFolder folder;
   Trainer whole(small_training(10));
   REQUIRE(whole.train());
