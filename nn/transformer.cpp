@@ -47,8 +47,8 @@ TransformerOptions TransformerOptions::complete() const {
         "transformer: the precision of the residual stream is ", name_of(o.precision.residual),
         ", the precision of products ", name_of(o.precision.products), "; a bf16 residual stream needs bf16 products");
   if (o.connection.last == bare_last) o.final_norm = true;
-  const TransformerOptions unused;
-  if (!rotates(o.positions)) o.rotary_base = unused.rotary_base, o.rotary_share = unused.rotary_share;
+  if (const TransformerOptions defaults; !rotates(o.positions))
+    o.rotary_base = defaults.rotary_base, o.rotary_share = defaults.rotary_share;
   return o;
 }
 

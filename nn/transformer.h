@@ -62,8 +62,8 @@ struct TransformerOptions {
   Initialisation initialisation = Initialisation::by_layer;
 
   // The options with every derived size filled in, and with the default for an option that has no effect (final_norm
-  // if the last sub-layer ends with a norm, rotary_base and rotary_share without rotary positions): the options of two
-  // models that compute the same compare equal. Throws if sizes are not possible (for example, if heads does not divide
+  // if the last sub-layer ends with a norm, rotary_base and rotary_share without rotary positions), so that comparing
+  // the options of two models does not report it. Throws if sizes are not possible (for example, if heads does not divide
   // width) or if options contradict each other (for example, a bf16 residual stream with products in full precision).
   TransformerOptions complete() const;
   ConnectionOptions block_norm() const {

@@ -207,33 +207,33 @@ ParameterMap& ParameterMap::concat(const std::vector<std::string>& from, const s
 
 ParameterMap& ParameterMap::leave_out(const std::string& pattern) { return add_rule({{pattern}, {}, {}, 0}); }
 
-std::optional<Route> ParameterMap::route(const std::string& name) const {
+std::optional<ParameterMap::Match> ParameterMap::first_match(const std::string& name) const {
   for (const Rule& r : rules_)
     for (size_t i = 0; i < r.from.size(); ++i) {
       std::vector<std::string> stars;
-      if (!names::matches(r.from[i], name, stars)) continue;
-      if (r.to.empty()) return {};
-      Route route{.name = names::filled(r.to[0], stars), .legs = r.legs, .dim = r.dim};
-      for (size_t k = 1; k < r.to.size(); ++k) route.more.push_back(names::filled(r.to[k], stars));
-      for (size_t k = 0; k < r.from.size(); ++k)
-        if (k != i) (k < i ? route.before : route.after).push_back(names::filled(r.from[k], stars));
-      return route;
+      if (names::matches(r.from[i], name, stars)) return Match{&r, i, std::move(stars)};
     }
-  return Route{name};
+  return {};
+}
+
+std::optional<Route> ParameterMap::route(const std::string& name) const {
+  const std::optional<Match> match = first_match(name);
+  if (!match) return Route{name};
+  const auto& [rule, i, stars] = *match;
+  if (rule->to.empty()) return {};
+  Route route{.name = names::filled(rule->to[0], stars), .legs = rule->legs, .dim = rule->dim};
+  for (size_t k = 1; k < rule->to.size(); ++k) route.more.push_back(names::filled(rule->to[k], stars));
+  for (size_t k = 0; k < rule->from.size(); ++k)
+    if (k != i) (k < i ? route.before : route.after).push_back(names::filled(rule->from[k], stars));
+  return route;
 }
 
 std::string ParameterMap::unused(const std::vector<std::string>& all) const {
-  std::vector<bool> decides(rules_.size());
-  for (const std::string& name : all) {
-    const auto fits = [&](const Rule& r) {
-      std::vector<std::string> stars;
-      return std::ranges::any_of(r.from, [&](const std::string& from) { return names::matches(from, name, stars); });
-    };
-    if (const auto first = std::ranges::find_if(rules_, fits); first != rules_.end())
-      decides[static_cast<size_t>(first - rules_.begin())] = true;
-  }
-  for (size_t i = 0; i < rules_.size(); ++i)
-    if (!decides[i] && !rules_[i].to.empty()) return spoken(rules_[i].from, rules_[i].to);
+  std::set<const Rule*> decide;
+  for (const std::string& name : all)
+    if (const std::optional<Match> match = first_match(name)) decide.insert(match->rule);
+  for (const Rule& r : rules_)
+    if (!decide.contains(&r) && !r.to.empty()) return spoken(r.from, r.to);
   return "";
 }
 

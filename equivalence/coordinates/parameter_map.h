@@ -127,7 +127,13 @@ class ParameterMap {
     std::vector<Leg> legs;
     int dim;
   };
+  struct Match {
+    const Rule* rule;
+    size_t from;                     // the pattern in rule->from that fits
+    std::vector<std::string> stars;  // the text of each star
+  };
   ParameterMap& add_rule(Rule rule);
+  std::optional<Match> first_match(const std::string& name) const;  // the rule that decides about the name
 
   std::vector<Rule> rules_;
 };

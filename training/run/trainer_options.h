@@ -66,7 +66,8 @@ inline bool is_of_train(std::string_view name) { return name != "resume_at" && n
 // value is not one that the option can have, and names the value.
 void set_as_trained(TrainerOptions& options, const Metadata& values);
 
-// Throws UsageError if options contradict each other.
+// Throws UsageError if options contradict each other, or if the value of an option of the training is not an allowed
+// one.
 void check_options(const TrainerOptions& options);
 
 }  // namespace isonorm::training
